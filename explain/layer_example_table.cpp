@@ -124,6 +124,24 @@ constexpr LayerExample layers[] = {
      "with a bias for each distance, shifted by shift_size; its parameters are named as in "
      "torchvision's ShiftedWindowAttention",
      "[8, 8, 8]", "{dim: 8, window_size: 4, shift_size: 2, num_heads: 2}"},
+    {"Positions", "a layer of Lockstep's own, `count` positions of a sequence from `first`",
+     "[16, 8]", "{first: 4, count: 8}", "{Linear: [8, 8]}"},
+    {"Scale", "a layer of Lockstep's own that multiplies by a constant", "[8]", "{factor: 0.5}",
+     "{Linear: [8, 8]}"},
+    {"RelativePositionBias",
+     "a layer of Lockstep's own, a number for each head and pair of positions, by their distance "
+     "as "
+     "in T5; what an Aside makes, and BiasedAttention adds to its scores",
+     "[16, 8]", "{num_heads: 2}"},
+    {"BiasedAttention",
+     "a layer of Lockstep's own, self-attention that adds the tensor of the Aside around it to its "
+     "scores, as T5's. `scaled: false` leaves out the factor 1 / sqrt(head_dim); `aside` names "
+     "another Aside than the innermost. Its parameters are named as in T5",
+     "[16, 8]", "{embed_dim: 8, num_heads: 2}", "", "", "{RelativePositionBias: {num_heads: 2}}"},
+    {"CrossAttention",
+     "a layer of Lockstep's own, attention of its input to the tensor of the Aside around it, as "
+     "that of a decoder to its encoder. Its parameters are named as in T5",
+     "[16, 8]", "{embed_dim: 8, num_heads: 2}", "", "", "{Linear: [8, 8]}"},
     {"TransformerEncoderLayer",
      "a module of torch.nn: self-attention and two linear layers, each with a residual connection "
      "and LayerNorm",

@@ -67,9 +67,11 @@ at::Tensor grouped_attention(const Layer& layer, const LayerTensors& tensors) {
 }
 
 at::Tensor swiglu(const Layer& layer, const LayerTensors& tensors) {
-  const bool bias = std::get<SwigluArguments>(layer.arguments).bias;
+  const auto& gated = std::get<SwigluArguments>(layer.arguments);
+  const bool bias = gated.bias;
   const size_t apart = bias ? 2 : 1;
-  const at::Tensor opened = at::silu(product(tensors.input, tensors, 0, bias));
+  const at::Tensor gate = product(tensors.input, tensors, 0, bias);
+  const at::Tensor opened = gated.gelu ? at::gelu(gate, "tanh") : at::silu(gate);
   return product(opened * product(tensors.input, tensors, apart, bias), tensors, 2 * apart, bias);
 }
 

@@ -109,6 +109,11 @@ LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const LeafSou
                                       parameter_sizes(layer, i), with_graph));
     graph.leaves.emplace_back(tensors.parameters.back(), read, can_come_back);
   }
+  if (layer.aside) {
+    const LeafSource& read = reads[1 + parameter_count(layer)];
+    tensors.aside = leaf(read.memory, batch_sizes(op.list(), layer.aside->shape), with_graph);
+    graph.leaves.emplace_back(tensors.aside, read, false);
+  }
   graph.output = layer_output(layer, tensors, scalar_type_of(output_dtype));
   if (with_graph) {
     graph.auxiliary = auxiliary_loss(layer, tensors);
@@ -214,7 +219,8 @@ LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::span<const 
   const OpLists& lists = op.list();
   const DType output_dtype = lists.reads[0].dtype;
   auto kept = state.graphs.take(op.tag, lists.reads[1]);
-  if (kept && kept->fits(reads.first(1 + parameter_count(layer))) &&
+  const size_t leaves = 1 + parameter_count(layer) + (layer.aside ? 1 : 0);
+  if (kept && kept->fits(reads.first(leaves)) &&
       kept->output.scalar_type() == scalar_type_of(output_dtype)) {
     for (size_t i = 0; i < kept->leaves.size(); ++i) {
       kept->leaves[i].point_at(reads[i]);
@@ -304,10 +310,12 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
       torch::autograd::grad(outputs, wanted.leaves, factors, std::nullopt, false, true);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Slice& to = lists.writes[wanted.writes[i]];
-    if (!gradients[i].defined()) {
+    if (!gradients[i].defined() && wanted.writes[i] > 0) {
       continue;  // no path leads to it: it adds nothing
     }
-    if (wanted.writes[i] > 0) {
+    if (!gradients[i].defined()) {
+      operands.give(to, at::zeros_like(wanted.leaves[i]));
+    } else if (wanted.writes[i] > 0) {
       operands.add(to, gradients[i]);
     } else {
       operands.give(to, gradients[i]);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backend/libtorch/aside_output.hpp"
 #include "backend/libtorch/decoder_output.hpp"
 #include "backend/libtorch/window_output.hpp"
 #include "model/core/ensure.hpp"
@@ -31,6 +32,9 @@ at::ScalarType computing_type(const Layer& layer, const LayerTensors& tensors,
     }
   };
   widen(tensors.input);
+  if (tensors.aside.defined()) {
+    widen(tensors.aside);
+  }
   for (const at::Tensor& parameter : tensors.parameters) {
     widen(parameter);
   }
@@ -263,6 +267,9 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
   if (std::optional<at::Tensor> output = window_output(layer, tensors)) {
     return *std::move(output);
   }
+  if (std::optional<at::Tensor> output = aside_output(layer, tensors)) {
+    return *std::move(output);
+  }
   ensure(false, "a layer that only passes on, a price or a loss has no kernel of its own");
   return {};
 }
@@ -277,6 +284,7 @@ bool passes_on(LayerKind kind) {
     case LayerKind::residual_add:
     case LayerKind::residual_concatenate:
     case LayerKind::residual_multiply:
+    case LayerKind::aside_end:
     case LayerKind::buffer: return true;
     default: return false;
   }
@@ -291,6 +299,9 @@ at::Tensor layer_output(const Layer& layer, const LayerTensors& tensors,
   }
   for (at::Tensor& parameter : converted.parameters) {
     parameter = parameter.to(type);
+  }
+  if (converted.aside.defined()) {
+    converted.aside = tensors.aside.to(type);
   }
   return computed(layer, converted).to(output_type);
 }

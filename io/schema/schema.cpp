@@ -319,6 +319,7 @@ void add_layers(Json& definitions) {
   extras["layers"] = reference("layers");
   Json aside = extras;
   aside["of"] = reference("layers");
+  aside["as"] = {{"type", "string"}};
   extras["shortcut"] = reference("layers");
   const Json container = any_of({closed_map(extras), reference("layers")});
   Json cost = properties_of(find_rows("Cost")->rows);

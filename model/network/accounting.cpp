@@ -15,6 +15,7 @@ struct Flow {
 };
 
 struct Branches {
+  size_t begin = 0;  ///< the layer that remembers
   Flow remembered;
   std::optional<Flow> put_aside;
   const Flow& other() const { return put_aside ? *put_aside : remembered; }
@@ -26,6 +27,7 @@ Work& work(Layer& layer, Pass pass) { return layer.work[static_cast<size_t>(pass
 bool is_composite(LayerKind kind) {
   return kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention ||
          kind == LayerKind::grouped_query_attention || kind == LayerKind::window_attention ||
+         kind == LayerKind::biased_attention || kind == LayerKind::cross_attention ||
          kind == LayerKind::swiglu || kind == LayerKind::mixture_of_experts ||
          kind == LayerKind::lstm;
 }
@@ -73,7 +75,8 @@ int64_t weights_read(const Network& network, const Layer& layer) {
 Flow after_layer(const Layer& layer, size_t index, const Flow& input, bool trainable,
                  std::vector<Branches>& branches) {
   switch (layer.kind) {
-    case LayerKind::residual_begin: branches.push_back({input, std::nullopt}); return input;
+    case LayerKind::residual_begin: branches.push_back({index, input, std::nullopt}); return input;
+    case LayerKind::aside_end: branches.pop_back(); return input;
     case LayerKind::residual_shortcut:
       branches.back().put_aside = input;
       return branches.back().remembered;
@@ -88,6 +91,19 @@ Flow after_layer(const Layer& layer, size_t index, const Flow& input, bool train
       return {layer.saves.is_view ? input.maker : std::optional(index),
               input.has_gradient || trainable};
   }
+}
+
+/// What a layer reads beside its input; nobody's where it reads nothing.
+Flow beside(const Layer& layer, const std::vector<Branches>& branches) {
+  if (joins_branches(layer.kind)) {
+    return branches.back().other();
+  }
+  for (const Branches& open : branches) {
+    if (layer.aside && layer.aside->begin == open.begin) {
+      return open.other();
+    }
+  }
+  return {};
 }
 
 /// Which tensors are kept, by the layer that made them.
@@ -154,16 +170,18 @@ void account(Network& network, const ModuleBorders& borders) {
   std::vector<Flow> inputs;
   std::vector<bool> gets_gradient;  ///< the output of each layer
   std::vector<Branches> branches;
-  std::vector<std::optional<size_t>> branch_makers;  ///< where a residual's end saves its branch
+  std::vector<std::optional<size_t>> branch_makers;  ///< of what is saved beside the input
   Flow flow{std::nullopt, borders.input_has_gradient};
   for (size_t i = 0; i < network.layers.size(); ++i) {
     Layer& layer = network.layers[i];
     const bool trainable = is_trainable(network, layer);
-    prune_gradients(layer, flow.has_gradient, trainable);
+    const Flow other = beside(layer, branches);
+    prune_gradients(layer, flow.has_gradient || other.has_gradient, trainable);
     layer.weight_elements = weights_read(network, layer);
     inputs.push_back(flow);
-    branch_makers.push_back(layer.saves.branch ? branches.back().other().maker : std::nullopt);
+    branch_makers.push_back(layer.saves.branch ? other.maker : std::nullopt);
     flow = after_layer(layer, i, flow, trainable, branches);
+    flow.has_gradient = flow.has_gradient || other.has_gradient;
     gets_gradient.push_back(flow.has_gradient);
   }
   ensure(branches.empty(), "every residual is closed");

@@ -13,8 +13,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view containers[] = {"Sequential", "Residual", "Concatenate", "Multiply",
-                                           "repeat"};
+constexpr std::string_view containers[] = {"Sequential", "Residual", "Concatenate",
+                                           "Multiply",   "Aside",    "repeat"};
 
 /// Layers of torch that scenarios may name and Lockstep does not model, and why.
 struct UnmodelledLayer {
@@ -31,6 +31,10 @@ constexpr UnmodelledLayer unmodelled_layers[] = {
 const LayerDescription* first_layer(const std::vector<LayerDescription>& layers) {
   for (const LayerDescription& layer : layers) {
     if (is_container(layer.kind)) {
+      if (const LayerDescription* inner = first_layer(layer.shortcut);
+          inner != nullptr && layer.kind == "Aside") {
+        return inner;
+      }
       if (const LayerDescription* inner = first_layer(layer.layers)) {
         return inner;
       }
@@ -142,8 +146,14 @@ const LayerKindEntry* NetworkBuilder::find_kind(std::string_view name) const {
 /// A size that overflows is the description's doing.
 void NetworkBuilder::fill(const LayerKindEntry& kind, ArgumentReader& arguments, Layer& layer) {
   layer.input = shape_;
+  const OpenAside* aside = kind.reads_aside ? find_aside(arguments, kind.name) : nullptr;
   try {
-    kind.fill({shape_, description_.flash_attention}, arguments, layer);
+    if (aside != nullptr) {
+      layer.aside = aside->tensor;
+    }
+    kind.fill(
+        {shape_, description_.flash_attention, aside != nullptr ? &aside->tensor.shape : nullptr},
+        arguments, layer);
   } catch (const QuantityOverflow& overflow) {
     arguments.complain(fmt::format("{}: {}", kind.name, overflow.what()), "write smaller sizes");
   }

@@ -146,9 +146,15 @@ void fill_grouped_query(const LayerContext& context, ArgumentReader& arguments, 
 /// factors are read and the product written. Autograd keeps what each of these kernels reads: the
 /// input, the gate, its SiLU, the other factor and the product.
 void fill_swiglu(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
-  const SwigluArguments gated{.embed_dim = arguments.integer("embed_dim"),
-                              .hidden_dim = arguments.integer("hidden_dim"),
-                              .bias = arguments.boolean("bias", false)};
+  SwigluArguments gated{.embed_dim = arguments.integer("embed_dim"),
+                        .hidden_dim = arguments.integer("hidden_dim"),
+                        .bias = arguments.boolean("bias", false)};
+  const std::string activation = arguments.text("activation", "silu");
+  if (activation != "silu" && activation != "gelu_tanh") {
+    arguments.complain(fmt::format("SwiGLU has no activation `{}`", activation),
+                       "write silu, or gelu_tanh: then the layer is what papers call GeGLU");
+  }
+  gated.gelu = activation == "gelu_tanh";
   layer.kind = LayerKind::swiglu;
   layer.arguments = gated;
   if (!arguments.ok() || !is_positive(gated.embed_dim, "embed_dim", arguments) ||
@@ -181,7 +187,7 @@ std::vector<LayerKindEntry> decoder_layer_kinds() {
        {"embed_dim", "num_heads", "num_kv_heads", "head_dim", "rope_theta", "sliding_window",
         "bias", "qkv_bias"},
        fill_grouped_query},
-      {"SwiGLU", {"embed_dim", "hidden_dim", "bias"}, fill_swiglu},
+      {"SwiGLU", {"embed_dim", "hidden_dim", "bias", "activation"}, fill_swiglu},
   };
 }
 

@@ -38,7 +38,7 @@ GroupedAttentionShape shape_of_projections(const Layer& layer, const LayerCall& 
 
 SwigluShape swiglu_shape(const Layer& layer, int64_t elements) {
   const auto& a = std::get<SwigluArguments>(layer.arguments);
-  return {elements / a.embed_dim, a.embed_dim, a.hidden_dim};
+  return {elements / a.embed_dim, a.embed_dim, a.hidden_dim, a.gelu};
 }
 
 UpsampleShape upsample_shape(const Layer& layer, int64_t samples) {

@@ -53,6 +53,8 @@ bool forward_of_decoder_layer(const Layer& layer, LayerCall& call);
 bool backward_of_decoder_layer(const Layer& layer, LayerCall& call);
 bool forward_of_scaling_layer(const Layer& layer, LayerCall& call);
 bool backward_of_scaling_layer(const Layer& layer, LayerCall& call);
+bool forward_of_aside_layer(const Layer& layer, LayerCall& call);
+bool backward_of_aside_layer(const Layer& layer, LayerCall& call);
 bool forward_of_mixture_layer(const Layer& layer, LayerCall& call);
 bool backward_of_mixture_layer(const Layer& layer, LayerCall& call);
 bool forward_of_divided_positions(const Layer& layer, LayerCall& call);

@@ -46,6 +46,7 @@ class ModuleMemory {
     inputs_.resize(end - begin);
     outputs_.resize(end - begin);
     branches_.resize(end - begin);
+    depths_.resize(end - begin);
   }
 
   /// `feeds_module`: its output is the input of another module, which keeps it.
@@ -106,7 +107,8 @@ class ModuleMemory {
   std::vector<Tensor> tensors_;
   std::vector<size_t> inputs_;    ///< by layer, the tensor that it reads
   std::vector<size_t> outputs_;   ///< by layer, the tensor that it hands on
-  std::vector<size_t> branches_;  ///< by layer that ends a residual, what it reads beside
+  std::vector<size_t> branches_;  ///< by layer, the tensor that it reads beside
+  std::vector<size_t> depths_;    ///< by layer that begins a residual, how many are open around it
   size_t current_ = 0;
 };
 
@@ -137,7 +139,12 @@ size_t ModuleMemory::pass(size_t index, std::vector<SkipPath>& paths) {
   const Layer& layer = this->layer(index);
   const Tensor input = tensors_[current_];
   if (layer.kind == LayerKind::residual_begin) {
+    depths_[index - begin_] = paths.size();
     paths.push_back({current_, std::nullopt});
+    return current_;
+  }
+  if (layer.kind == LayerKind::aside_end) {
+    paths.pop_back();
     return current_;
   }
   if (layer.kind == LayerKind::residual_shortcut) {
@@ -149,6 +156,12 @@ size_t ModuleMemory::pass(size_t index, std::vector<SkipPath>& paths) {
   }
   bool has_gradient = input.has_gradient || is_trainable(network_, layer);
   DType branch = input.dtype;
+  if (layer.aside) {
+    const size_t read = paths.at(depths_[layer.aside->begin - begin_]).other();
+    branches_[index - begin_] = read;
+    tensors_[read].last = index;
+    has_gradient = has_gradient || tensors_[read].has_gradient;
+  }
   if (ends_residual(layer.kind)) {
     Tensor& other = tensors_[paths.back().other()];
     other.last = index;
@@ -187,7 +200,12 @@ void ModuleMemory::keep_saved(size_t index) {
     keep(tensors_[output_of(index)], runs_again);
   }
   if (layer.saves.branch) {
-    keep(tensors_[branches_[index - begin_]], runs_again);
+    Tensor& branch = tensors_[branches_[index - begin_]];
+    if (is_product(layer.kind) && converts_input(layer, branch)) {
+      own += bytes_of(branch.elements, reading_type(layer, branch));
+    } else {
+      keep(branch, runs_again);
+    }
   }
   const Bytes again = runs_again ? own : is_core ? core_saves(layer, types_.activations) : Bytes{};
   at(index).recomputed += again;
@@ -308,6 +326,9 @@ void ModuleMemory::walk_backward() {
       waiting.push_back(branch);
       waits += branch;
       shared = false;
+    } else if (each.kind == LayerKind::aside_end) {
+      waiting.emplace_back();  // the gradients of its readers come first
+      here.backward = waits + (shared ? Bytes{} : output.bytes);
     } else if (ends_residual(each.kind)) {
       waiting.push_back(output.bytes);
       waits += output.bytes;
@@ -324,6 +345,14 @@ void ModuleMemory::walk_backward() {
       here.backward = waits + (shared ? Bytes{} : output.bytes);
       waits -= waiting.back();
       waiting.pop_back();
+      shared = false;
+    } else if (each.aside) {
+      const Bytes beside = tensors_[branches_[index - begin_]].bytes;
+      Bytes& sum = waiting.at(depths_[each.aside->begin - begin_]);
+      // Each reader's gradient of it is added to those of the readers behind.
+      waits += beside - sum;
+      sum = beside;
+      here.backward = waits + beside + backward_of(each, input, shared ? Bytes{} : output.bytes);
       shared = false;
     } else if (hands_gradient_on(each)) {
       here.backward = waits + (shared ? Bytes{} : output.bytes);

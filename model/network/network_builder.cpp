@@ -20,7 +20,7 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
                          const std::string& path) {
   if (!is_container(description.kind) && !description.layers.empty()) {
     complain(path, description.source, fmt::format("{} holds no layers", description.kind),
-             "use Sequential, Residual, Concatenate, Multiply or repeat");
+             "use Sequential, Residual, Concatenate, Multiply, Aside or repeat");
     return false;
   }
   if (is_container(description.kind) && !description.initial.empty()) {
@@ -29,7 +29,8 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
              "write `initial` on the layers in it");
     return false;
   }
-  if (description.kind != "Residual" && !description.shortcut.empty()) {
+  if (description.kind != "Residual" && description.kind != "Aside" &&
+      !description.shortcut.empty()) {
     complain(path, description.source, fmt::format("{} has no shortcut", description.kind),
              "use Residual");
     return false;
@@ -40,6 +41,9 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
   if (description.kind == "Residual" || description.kind == "Concatenate" ||
       description.kind == "Multiply") {
     return add_residual(description, level, path);
+  }
+  if (description.kind == "Aside") {
+    return add_aside(description, level, path);
   }
   if (description.kind == "TransformerEncoderLayer") {
     return add_encoder_layer(description, level, path);

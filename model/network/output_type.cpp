@@ -18,7 +18,8 @@ bool hands_on(LayerKind kind) {
   return kind == LayerKind::flatten || kind == LayerKind::buffer || kind == LayerKind::identity ||
          kind == LayerKind::residual_begin || kind == LayerKind::dropout ||
          kind == LayerKind::stochastic_depth || kind == LayerKind::first_position ||
-         kind == LayerKind::permute || kind == LayerKind::patch_merging ||
+         kind == LayerKind::permute || kind == LayerKind::positions || kind == LayerKind::scale ||
+         kind == LayerKind::aside_end || kind == LayerKind::patch_merging ||
          kind == LayerKind::exchange;
 }
 
@@ -28,7 +29,8 @@ bool is_product(LayerKind kind) {
   return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
          kind == LayerKind::conv_transpose2d || kind == LayerKind::multihead_attention ||
          kind == LayerKind::causal_self_attention || kind == LayerKind::grouped_query_attention ||
-         kind == LayerKind::window_attention || kind == LayerKind::attention_core ||
+         kind == LayerKind::window_attention || kind == LayerKind::biased_attention ||
+         kind == LayerKind::cross_attention || kind == LayerKind::attention_core ||
          kind == LayerKind::attention_projections || kind == LayerKind::swiglu ||
          kind == LayerKind::mixture_of_experts || kind == LayerKind::lstm;
 }
@@ -41,6 +43,7 @@ DType output_type(const Layer& layer, DType input, DType branch, const Computing
     return types.activations;
   }
   switch (layer.kind) {
+    case LayerKind::relative_position_bias:
     case LayerKind::embedding: return types.parameters;
     case LayerKind::bias:
     case LayerKind::patch_sequence:

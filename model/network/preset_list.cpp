@@ -13,7 +13,8 @@ enum class Takes : uint8_t {
   image_and_depth,
   image_dropout_and_depth,
   text,
-  text_and_dropout
+  text_and_dropout,
+  two_texts
 };
 
 struct ListedPreset {
@@ -47,6 +48,8 @@ constexpr std::string_view bert_source = "Devlin et al. 2019; transformers.BertM
 constexpr std::string_view roberta_source = "Liu et al. 2019; transformers.RobertaModel";
 constexpr std::string_view gpt3_source =
     "Brown et al. 2020, table 2.1; attention is dense in every layer";
+constexpr std::string_view t5_source =
+    "Raffel et al. 2020; transformers.T5ForConditionalGeneration";
 constexpr std::string_view opt_source = "Zhang et al. 2022, table 1; transformers.OPTForCausalLM";
 constexpr std::string_view megatron_source = "Narayanan et al. 2021, table 1; vocabulary 51200";
 constexpr std::string_view llama_source =
@@ -138,6 +141,11 @@ constexpr ListedPreset listed[] = {
     {"gpt3-6.7b", "GPT-3 6.7 B, 6.66 G parameters", gpt3_source, Takes::text_and_dropout},
     {"gpt3-13b", "GPT-3 13 B, 12.9 G parameters", gpt3_source, Takes::text_and_dropout},
     {"gpt3-175b", "GPT-3 175 B, 174.6 G parameters", gpt3_source, Takes::text_and_dropout},
+    {"t5-small", "T5 small, 60.5 M parameters", t5_source, Takes::two_texts},
+    {"t5-base", "T5 base, 222.9 M parameters", t5_source, Takes::two_texts},
+    {"t5-large", "T5 large, 737.7 M parameters", t5_source, Takes::two_texts},
+    {"t5-3b", "T5 3B, 2.85 G parameters", t5_source, Takes::two_texts},
+    {"t5-11b", "T5 11B, 11.3 G parameters", t5_source, Takes::two_texts},
     {"opt-125m", "OPT-125M, 125 M parameters", opt_source, Takes::text_and_dropout},
     {"opt-1.3b", "OPT-1.3B, 1.32 G parameters", opt_source, Takes::text_and_dropout},
     {"opt-2.7b", "OPT-2.7B, 2.65 G parameters", opt_source, Takes::text_and_dropout},
@@ -198,6 +206,7 @@ std::vector<std::string_view> arguments_of(Takes takes) {
     case Takes::image_dropout_and_depth:
       return {"image_size", "num_classes", "dropout", "stochastic_depth"};
     case Takes::text: return {"seq_len", "vocab_size"};
+    case Takes::two_texts: return {"seq_len", "target_len", "vocab_size", "dropout"};
     case Takes::text_and_dropout: return {"seq_len", "vocab_size", "dropout"};
   }
   return {};

@@ -38,6 +38,11 @@ constexpr auto aliases = std::to_array<PresetAlias>({
     {"Qwen/Qwen2.5-14B", "qwen2.5-14b"},
     {"Qwen/Qwen2.5-32B", "qwen2.5-32b"},
     {"Qwen/Qwen2.5-72B", "qwen2.5-72b"},
+    {"google-t5/t5-small", "t5-small"},
+    {"google-t5/t5-base", "t5-base"},
+    {"google-t5/t5-large", "t5-large"},
+    {"google-t5/t5-3b", "t5-3b"},
+    {"google-t5/t5-11b", "t5-11b"},
     {"facebook/opt-125m", "opt-125m"},
     {"facebook/opt-1.3b", "opt-1.3b"},
     {"facebook/opt-2.7b", "opt-2.7b"},
@@ -96,11 +101,6 @@ constexpr auto aliases = std::to_array<PresetAlias>({
 // The nearest in kind, then in parameters.
 constexpr auto others = std::to_array<UnmodelledPreset>({
     {"distilbert", "bert-base"},
-    {"t5-small", "gpt2"},
-    {"t5-base", "gpt2"},
-    {"t5-large", "gpt2-large"},
-    {"t5-3b", "gpt2-xl"},
-    {"t5-11b", "gpt3-13b"},
     {"gpt-neo", "gpt2-xl"},
     {"gpt-j", "gpt3-6.7b"},
     {"gpt3", "gpt3-6.7b"},

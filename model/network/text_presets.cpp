@@ -222,7 +222,8 @@ std::optional<NetworkDescription> describe_text_preset(std::string_view name,
     shape.vocabulary = arguments.integer("vocab_size", shape.vocabulary);
     return describe_llama(name, shape, arguments.integer("seq_len", shape.positions));
   }
-  return describe_opt_preset(name, arguments);
+  std::optional<NetworkDescription> pair = describe_encoder_decoder_preset(name, arguments);
+  return pair ? std::move(pair) : describe_opt_preset(name, arguments);
 }
 
 }  // namespace lockstep

@@ -80,6 +80,16 @@ int64_t of_window_attention(const Layer& layer, int64_t samples) {
   return forward + backward + samples * shape.windows() * shape.area();
 }
 
+/// As of_attention, with keys of the tensor beside, whose gradient is one sum over all its readers.
+int64_t of_aside_attention(const Layer& layer) {
+  const auto& attention = std::get<AsideAttentionArguments>(layer.arguments);
+  const bool is_cross = layer.kind == LayerKind::cross_attention;
+  const int64_t keys = is_cross ? layer.aside->shape[0] : layer.input[0];
+  const int64_t inner = attention.embed_dim + attention.source_dim + 2 * attention.width();
+  const int64_t forward = inner + attention.head_dim + 2 * keys + 3 * scaling;
+  return 3 * forward + 2 * layer.input[0] + 2;
+}
+
 int64_t of_lstm(const Layer& layer) {
   const auto& lstm = std::get<LstmArguments>(layer.arguments);
   const int64_t gates = 4 * lstm.hidden_size;
@@ -126,6 +136,10 @@ int64_t forward_and_backward(const Layer& layer, int64_t samples) {
     case LayerKind::residual_multiply:
       return 1 + of_products(layer.output, 1) / std::max<int64_t>(1, elements_of(layer.input));
     case LayerKind::patch_merging: return 3;
+    case LayerKind::scale: return 2;
+    case LayerKind::relative_position_bias: return 1 + samples * layer.input[0] * layer.input[0];
+    case LayerKind::biased_attention:
+    case LayerKind::cross_attention: return of_aside_attention(layer);
     case LayerKind::window_attention: return of_window_attention(layer, samples);
     case LayerKind::softmax: return of_softmax(layer);
     case LayerKind::group_norm: return of_group_norm(layer);
@@ -174,6 +188,8 @@ int64_t narrow_of(LayerKind kind) {
     case LayerKind::mixture_of_experts:
     case LayerKind::lstm: return 2 * of_product + 2 * 3;
     case LayerKind::window_attention:
+    case LayerKind::biased_attention:
+    case LayerKind::cross_attention:
     case LayerKind::attention_core:
     case LayerKind::attention_projections:
     case LayerKind::grouped_query_attention:

@@ -137,6 +137,33 @@ void add_attention_projections(KernelSum& sum, const KernelMachine& machine,
   sum.element_wise(static_cast<double>(rows * 2 * (query + key) * size_of(pass.dtype)));
 }
 
+/// Query, key and value by one product each; their order of heads, and that of the sum. A bias is
+/// added to the scores, and its gradient is that of the scores.
+void add_aside_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
+  const Layer& layer = *pass.layer;
+  const auto& attention = std::get<AsideAttentionArguments>(layer.arguments);
+  const bool is_cross = layer.kind == LayerKind::cross_attention;
+  const int64_t keys = is_cross ? layer.aside->shape[0] : layer.input[0];
+  const int64_t rows = pass.samples * layer.input[0];
+  const int64_t key_rows = pass.samples * keys;
+  const int64_t width = attention.width();
+  const auto bytes = static_cast<double>(size_of(pass.dtype));
+  add_product(sum, machine, pass, {rows, width, attention.embed_dim}, 1);
+  add_product(sum, machine, pass, {key_rows, width, attention.source_dim}, 1);
+  add_product(sum, machine, pass, {key_rows, width, attention.source_dim}, 1);
+  add_product(sum, machine, pass, {rows, attention.embed_dim, width}, 1);
+  sum.element_wise(4.0 * static_cast<double>((rows + key_rows) * width) * bytes);
+  if (!is_cross) {
+    sum.stream(3.0 * static_cast<double>(rows * keys * attention.num_heads) * bytes);
+  }
+  add_scores(sum, machine, pass,
+             {.heads = pass.samples * attention.num_heads,
+              .positions = layer.input[0],
+              .others = keys,
+              .width = attention.head_dim,
+              .is_flash = is_cross && layer.saves.fixed > Bytes{}});
+}
+
 /// Windows are cut out and put back (and the image turned, where they are shifted), the query is
 /// scaled, and the order of heads of query, key, value and their sum changes; bias and mask are
 /// added to the scores.

@@ -158,7 +158,7 @@ constexpr auto torch_layers = std::to_array<ClassRow>({
     {"GroupedQueryAttention",
      "embed_dim:int num_heads:int num_kv_heads:int head_dim:int rope_theta:float "
      "sliding_window:int bias:bool qkv_bias:bool"},
-    {"SwiGLU", "embed_dim:int hidden_dim:int bias:bool"},
+    {"SwiGLU", "embed_dim:int hidden_dim:int bias:bool activation:text"},
     {"MixtureOfExperts",
      "embed_dim:int hidden_dim:int num_experts:int top_k:int expert:text norm_topk_prob:bool "
      "capacity_factor:float aux_loss_coef:float grouped:bool imbalance:float"},
@@ -167,6 +167,12 @@ constexpr auto torch_layers = std::to_array<ClassRow>({
     {"FirstPosition", ""},
     {"Permute", "dims:list"},
     {"PatchMerging", ""},
+    {"Positions", "first:int count:int"},
+    {"Scale", "factor:float"},
+    {"RelativePositionBias", "num_heads:int num_buckets:int max_distance:int bidirectional:bool"},
+    {"BiasedAttention",
+     "embed_dim:int num_heads:int head_dim:int causal:bool scaled:bool bias:bool aside:text"},
+    {"CrossAttention", "embed_dim:int num_heads:int head_dim:int scaled:bool bias:bool aside:text"},
     {"WindowAttention",
      "dim:int window_size shift_size num_heads:int qkv_bias:bool proj_bias:bool "
      "attention_dropout:float dropout:float"},

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "io/scenario/classes/other_classes.hpp"
+#include "io/scenario/forms/plain.hpp"
 #include "io/scenario/forms/section_forms.hpp"
 #include "io/scenario/sections/initial_form.hpp"
 #include "io/scenario/sections/sections.hpp"
@@ -63,8 +64,15 @@ void read_container(Reader& reader, const ObjectNode& object, LayerSpec& layer) 
   if (!second.empty()) {
     legal.push_back(second);
   }
+  if (layer.kind == LayerSpec::Kind::aside) {
+    legal.push_back("as");
+  }
   for (const Entry& entry : arguments->entries) {
-    if (entry.key == "layers") {
+    if (layer.kind == LayerSpec::Kind::aside && entry.key == "as") {
+      const std::optional<PlainValue> name = read_plain(reader, *entry.value, entry.key);
+      layer.object.arguments.push_back(
+          {"as", name.value_or(PlainValue{}), reader.place(entry.mark)});
+    } else if (entry.key == "layers") {
       layer.layers = read_layers(reader, *entry.value);
     } else if (!second.empty() && entry.key == second) {
       layer.shortcut = read_layers(reader, *entry.value);

@@ -312,7 +312,9 @@ void NetworkCutter::pass_residual(const Layer& layer) {
   } else if (layer.kind == LayerKind::residual_shortcut) {
     std::swap(is_distributed_, residuals_.back().is_distributed);
     residuals_.back().put_aside = std::exchange(layout_, residuals_.back().remembered);
-  } else if (ends_residual(layer.kind)) {
+  } else if (layer.kind == LayerKind::aside_end) {
+    residuals_.pop_back();
+  } else if (joins_branches(layer.kind)) {
     const OpenResidual closed = residuals_.back();
     residuals_.pop_back();
     const TensorLayout other = closed.put_aside.value_or(closed.remembered);

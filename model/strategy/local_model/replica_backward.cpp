@@ -168,17 +168,25 @@ void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
 }
 
 /// The gradient of a sum goes two ways, and the one round the branch comes back at its beginning. A
-/// product has a gradient of its own for either factor.
+/// product has a gradient of its own for either factor. Those of what was put aside add up.
 void Replica::meet_residual(Rank& rank, const LayerRun& run, std::vector<Slice>& reads,
                             std::vector<Slice>& writes) {
   Residual& residual = now_.residuals[*run.residual];
   const LayerKind kind = network().layers[run.layer].kind;
-  if (kind == LayerKind::residual_multiply) {
+  if (network().layers[run.layer].aside) {
+    const Slice& aside = residual.branch();
+    reads.push_back(aside);
+    if (residual.gradient_of_sum.buffer == no_buffer) {
+      residual.gradient_of_sum = transient(rank, aside.elements, aside.dtype);
+      fill_with_zeros(rank, residual.gradient_of_sum);
+    }
+    writes.push_back(residual.gradient_of_sum);
+  } else if (kind == LayerKind::residual_multiply) {
     const Slice& branch = residual.branch();
     reads.push_back(branch);
     residual.gradient_of_sum = transient(rank, branch.elements, branch.dtype);
     writes.push_back(residual.gradient_of_sum);
-  } else if (ends_residual(kind)) {
+  } else if (joins_branches(kind)) {
     residual.gradient_of_sum = now_.gradient;
   } else if (kind == LayerKind::residual_begin) {
     reads.push_back(residual.gradient_of_shortcut.buffer != no_buffer
@@ -221,6 +229,9 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   }
   if (plan_->numerics && run.residual) {
     meet_residual(rank, run, reads, writes);
+    if (half == BackwardHalf::weights && layer.aside) {
+      writes.back() = Slice{reads.front().buffer, reads.front().dtype, 0, 0};  // it has had its own
+    }
   }
   now_.gradient = plan_->numerics && writes.front().elements > 0 ? writes.front() : now_.gradient;
   const auto* price = std::get_if<CostArguments>(&layer.arguments);

@@ -122,7 +122,10 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
     case LayerSpec::Kind::residual: description.kind = "Residual"; break;
     case LayerSpec::Kind::concatenate: description.kind = "Concatenate"; break;
     case LayerSpec::Kind::multiply: description.kind = "Multiply"; break;
-    case LayerSpec::Kind::aside: description.kind = "Aside"; break;
+    case LayerSpec::Kind::aside:
+      description.kind = "Aside";
+      description.arguments = arguments(spec.object.arguments);
+      break;
     case LayerSpec::Kind::repeat:
       description.kind = "repeat";
       description.arguments.push_back({"times", spec.times});
@@ -312,7 +315,9 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
     description->loss.arguments = arguments(model.loss->arguments);
   }
   description->initial = model.initial;
-  description->flash_attention = !model.attention || model.attention->value == AttentionKind::flash;
+  if (model.attention) {
+    description->flash_attention = model.attention->value == AttentionKind::flash;
+  }
   mark_segments(model, *description);
   mark_segments_of_strategy(*description);
   return description;
