@@ -111,7 +111,7 @@ constexpr LayerExample layers[] = {
     {"FirstPosition", "a layer of Lockstep's own, the first position of a sequence", "[16, 8]", "",
      "{Linear: [8, 8]}"},
     {"Permute",
-     "a layer of torchvision: the dimensions of a sample in another order; dimension 0 is the "
+     "a layer of torchvision: the dimensions of a sample in a different order; dimension 0 is the "
      "batch "
      "and stays",
      image, "{dims: [0, 2, 3, 1]}", "{Conv2d: [3, 3, 1]}"},

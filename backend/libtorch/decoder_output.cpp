@@ -51,8 +51,18 @@ at::Tensor grouped_attention(const Layer& layer, const LayerTensors& tensors) {
         .view({batch, positions, heads, arguments.head_dim})
         .transpose(1, 2);
   };
-  const at::Tensor query = rotated(heads_of(0, arguments.num_heads), arguments.rope_theta);
-  const at::Tensor key = rotated(heads_of(1, arguments.num_kv_heads), arguments.rope_theta);
+  // The norms of query and key are the last two tensors.
+  const auto normalised = [&](const at::Tensor& heads, size_t from_end) {
+    return arguments.qk_norm_eps
+               ? at::rms_norm(heads, {arguments.head_dim},
+                              tensors.parameters.at(tensors.parameters.size() - from_end),
+                              arguments.qk_norm_eps)
+               : heads;
+  };
+  const at::Tensor query =
+      rotated(normalised(heads_of(0, arguments.num_heads), 2), arguments.rope_theta);
+  const at::Tensor key =
+      rotated(normalised(heads_of(1, arguments.num_kv_heads), 1), arguments.rope_theta);
   const at::Tensor value = heads_of(2, arguments.num_kv_heads);
   const bool is_grouped = arguments.num_kv_heads != arguments.num_heads;
   const int64_t window = arguments.sliding_window;

@@ -147,7 +147,9 @@ void find_kept(Network& network, const std::vector<Flow>& inputs,
     if (layer.saves.output) {
       kept.keep(i, segment);
     }
-    if (layer.saves.branch && branches[i]) {
+    // A segment keeps what it reads from outside, to run again.
+    const bool keeps_branch = layer.saves.branch || (segment != nullptr && layer.aside);
+    if (keeps_branch && branches[i]) {
       kept.keep(*branches[i], segment);
     }
   }
@@ -170,7 +172,7 @@ void account(Network& network, const ModuleBorders& borders) {
   std::vector<Flow> inputs;
   std::vector<bool> gets_gradient;  ///< the output of each layer
   std::vector<Branches> branches;
-  std::vector<std::optional<size_t>> branch_makers;  ///< of what is saved beside the input
+  std::vector<std::optional<size_t>> branch_makers;  ///< of what is read beside the input
   Flow flow{std::nullopt, borders.input_has_gradient};
   for (size_t i = 0; i < network.layers.size(); ++i) {
     Layer& layer = network.layers[i];
@@ -179,7 +181,7 @@ void account(Network& network, const ModuleBorders& borders) {
     prune_gradients(layer, flow.has_gradient || other.has_gradient, trainable);
     layer.weight_elements = weights_read(network, layer);
     inputs.push_back(flow);
-    branch_makers.push_back(layer.saves.branch ? other.maker : std::nullopt);
+    branch_makers.push_back(other.maker);
     flow = after_layer(layer, i, flow, trainable, branches);
     flow.has_gradient = flow.has_gradient || other.has_gradient;
     gets_gradient.push_back(flow.has_gradient);

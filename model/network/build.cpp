@@ -27,18 +27,18 @@ constexpr UnmodelledLayer unmodelled_layers[] = {
      "write BatchNorm2d: then each rank normalises over its own batch"},
 };
 
-/// The first layer that computes; containers are entered.
-const LayerDescription* first_layer(const std::vector<LayerDescription>& layers) {
+/// The first layer that computes; containers are entered. `behind_positions`: that computes with
+/// what Positions has taken of the input.
+const LayerDescription* first_layer(const std::vector<LayerDescription>& layers,
+                                    bool behind_positions = false) {
   for (const LayerDescription& layer : layers) {
     if (is_container(layer.kind)) {
-      if (const LayerDescription* inner = first_layer(layer.shortcut);
-          inner != nullptr && layer.kind == "Aside") {
+      const bool is_aside = layer.kind == "Aside";
+      if (const LayerDescription* inner =
+              first_layer(is_aside ? layer.shortcut : layer.layers, behind_positions)) {
         return inner;
       }
-      if (const LayerDescription* inner = first_layer(layer.layers)) {
-        return inner;
-      }
-    } else if (layer.kind != "Buffer") {
+    } else if (layer.kind != "Buffer" && !(behind_positions && layer.kind == "Positions")) {
       return &layer;
     }
   }
@@ -101,7 +101,8 @@ bool NetworkBuilder::find_input() {
     return false;
   }
   result_.network.input = shape_;
-  if (first != nullptr && first->kind == "Embedding") {
+  const LayerDescription* reader = first_layer(description_.layers, true);
+  if (reader != nullptr && reader->kind == "Embedding") {
     result_.network.input_dtype = DType::int64;
   }
   return true;

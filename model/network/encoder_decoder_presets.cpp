@@ -144,7 +144,7 @@ std::optional<NetworkDescription> describe_encoder_decoder_preset(std::string_vi
                                                                   ArgumentReader& arguments) {
   const auto* found = std::ranges::find(t5s, name, &NamedT5::name);
   if (found == std::end(t5s)) {
-    return std::nullopt;
+    return describe_bart_preset(name, arguments);
   }
   T5Shape shape = found->shape;
   shape.vocabulary = arguments.integer("vocab_size", shape.vocabulary);

@@ -1,4 +1,4 @@
-// Layers that multiply, layers that put dimensions in another order, and attention in windows.
+// Layers that multiply, layers that put dimensions in a different order, and attention in windows.
 #include "model/network/arithmetic/broadcast.hpp"
 #include "model/network/arithmetic/placing.hpp"
 #include "model/network/arithmetic/tensor.hpp"

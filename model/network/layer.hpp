@@ -70,7 +70,7 @@ enum class LayerKind : uint8_t {
   patch_sequence,        ///< an image's pixels as positions of a sequence, behind a class token
   first_position,        ///< of a sequence
   positions,             ///< some of a sequence
-  permute,               ///< the dimensions of a sample in another order
+  permute,               ///< the dimensions of a sample in a different order
   patch_merging,         ///< four neighbours of an image side by side, as Swin
   residual_begin,        ///< remembers its input
   residual_shortcut,     ///< puts the result aside and continues from what was remembered

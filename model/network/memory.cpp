@@ -199,7 +199,7 @@ void ModuleMemory::keep_saved(size_t index) {
   if (layer.saves.output) {
     keep(tensors_[output_of(index)], runs_again);
   }
-  if (layer.saves.branch) {
+  if (layer.saves.branch || (segment != nullptr && layer.aside)) {
     Tensor& branch = tensors_[branches_[index - begin_]];
     if (is_product(layer.kind) && converts_input(layer, branch)) {
       own += bytes_of(branch.elements, reading_type(layer, branch));

@@ -50,6 +50,8 @@ constexpr std::string_view gpt3_source =
     "Brown et al. 2020, table 2.1; attention is dense in every layer";
 constexpr std::string_view t5_source =
     "Raffel et al. 2020; transformers.T5ForConditionalGeneration";
+constexpr std::string_view bart_source =
+    "Lewis et al. 2020; transformers.BartForConditionalGeneration";
 constexpr std::string_view opt_source = "Zhang et al. 2022, table 1; transformers.OPTForCausalLM";
 constexpr std::string_view megatron_source = "Narayanan et al. 2021, table 1; vocabulary 51200";
 constexpr std::string_view llama_source =
@@ -63,6 +65,10 @@ constexpr std::string_view mistral_source =
 constexpr std::string_view phi3_source =
     "Abdin et al. 2024; config.json of the published checkpoint";
 constexpr std::string_view qwen_source = "Qwen Team 2024; config.json of the published checkpoints";
+constexpr std::string_view qwen3_source =
+    "Qwen Team 2025; config.json of the published checkpoints";
+constexpr std::string_view gemma_source =
+    "Gemma Team 2024; config.json of the published checkpoints";
 constexpr std::string_view mixtral_source =
     "Jiang et al. 2024; config.json of the published checkpoints";
 
@@ -146,6 +152,8 @@ constexpr ListedPreset listed[] = {
     {"t5-large", "T5 large, 737.7 M parameters", t5_source, Takes::two_texts},
     {"t5-3b", "T5 3B, 2.85 G parameters", t5_source, Takes::two_texts},
     {"t5-11b", "T5 11B, 11.3 G parameters", t5_source, Takes::two_texts},
+    {"bart-base", "BART base, 139.4 M parameters", bart_source, Takes::two_texts},
+    {"bart-large", "BART large, 406.3 M parameters", bart_source, Takes::two_texts},
     {"opt-125m", "OPT-125M, 125 M parameters", opt_source, Takes::text_and_dropout},
     {"opt-1.3b", "OPT-1.3B, 1.32 G parameters", opt_source, Takes::text_and_dropout},
     {"opt-2.7b", "OPT-2.7B, 2.65 G parameters", opt_source, Takes::text_and_dropout},
@@ -192,6 +200,14 @@ constexpr ListedPreset listed[] = {
     {"qwen2.5-14b", "Qwen2.5 14B, 14.8 G parameters", qwen_source, Takes::text},
     {"qwen2.5-32b", "Qwen2.5 32B, 32.8 G parameters", qwen_source, Takes::text},
     {"qwen2.5-72b", "Qwen2.5 72B, 72.7 G parameters", qwen_source, Takes::text},
+    {"qwen3-0.6b", "Qwen3 0.6B, 596 M parameters", qwen3_source, Takes::text},
+    {"qwen3-1.7b", "Qwen3 1.7B, 1.72 G parameters", qwen3_source, Takes::text},
+    {"qwen3-4b", "Qwen3 4B, 4.02 G parameters", qwen3_source, Takes::text},
+    {"qwen3-8b", "Qwen3 8B, 8.19 G parameters", qwen3_source, Takes::text},
+    {"qwen3-14b", "Qwen3 14B, 14.8 G parameters", qwen3_source, Takes::text},
+    {"qwen3-32b", "Qwen3 32B, 32.8 G parameters", qwen3_source, Takes::text},
+    {"gemma-2b", "Gemma 2B, 2.51 G parameters", gemma_source, Takes::text},
+    {"gemma-7b", "Gemma 7B, 8.54 G parameters", gemma_source, Takes::text},
     {"mixtral-8x7b", "Mixtral 8x7B, 46.7 G parameters, 12.9 G active", mixtral_source, Takes::text},
     {"mixtral-8x22b", "Mixtral 8x22B, 140.6 G parameters, 39.2 G active", mixtral_source,
      Takes::text},

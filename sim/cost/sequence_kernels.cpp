@@ -122,6 +122,10 @@ void add_grouped_attention(KernelSum& sum, const KernelMachine& machine, const L
     // read and written.
     const int64_t moved = 2 * (2 * query + 2 * key) + 2 * (query + key);
     sum.element_wise(static_cast<double>(rows * moved * size_of(pass.dtype)));
+    if (attention.qk_norm_eps) {  // what is read is read twice, as of other norms
+      sum.element_wise((pass.is_backward ? 4.5 : 3.0) *
+                       static_cast<double>(rows * (query + key) * size_of(pass.dtype)));
+    }
   }
   add_grouped_scores(sum, machine, pass);
 }

@@ -157,7 +157,7 @@ constexpr auto torch_layers = std::to_array<ClassRow>({
     {"CausalSelfAttention", "embed_dim:int num_heads:int dropout:float bias:bool"},
     {"GroupedQueryAttention",
      "embed_dim:int num_heads:int num_kv_heads:int head_dim:int rope_theta:float "
-     "sliding_window:int bias:bool qkv_bias:bool"},
+     "sliding_window:int bias:bool qkv_bias:bool qk_norm_eps:float"},
     {"SwiGLU", "embed_dim:int hidden_dim:int bias:bool activation:text"},
     {"MixtureOfExperts",
      "embed_dim:int hidden_dim:int num_experts:int top_k:int expert:text norm_topk_prob:bool "

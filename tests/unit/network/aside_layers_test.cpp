@@ -39,7 +39,7 @@ NetworkError first_error(const BuildResult& result) {
 const LayerDescription cross =
     described("CrossAttention", {{"embed_dim", int64_t{4}}, {"num_heads", int64_t{2}}});
 
-Network t5(std::string_view name) {
+Network pair_of(std::string_view name) {
   const auto description = describe_preset(name, {});
   REQUIRE(std::holds_alternative<NetworkDescription>(description));
   BuildResult result = build_network(std::get<NetworkDescription>(description));
@@ -68,13 +68,28 @@ TEST_CASE("T5 has the published number of parameters") {
     return 32128 * d + 64 * h + l * (12 * d * h * k + 4 * d * f + 5 * d) + 2 * d;
   };
   CHECK(by_hand(6, 8, 512, 64, 2048) == 60'506'624);
-  CHECK(t5("t5-small").parameter_elements() == 60'506'624);
-  CHECK(t5("t5-base").parameter_elements() == 222'903'552);
-  CHECK(t5("t5-large").parameter_elements() == 737'668'096);
-  CHECK(t5("t5-3b").parameter_elements() == by_hand(24, 32, 1024, 128, 16384));
-  CHECK(t5("t5-3b").parameter_elements() == 2'851'598'336);
-  CHECK(t5("t5-11b").parameter_elements() == by_hand(24, 128, 1024, 128, 65536));
-  CHECK(t5("t5-11b").parameter_elements() == 11'307'321'344);
+  CHECK(pair_of("t5-small").parameter_elements() == 60'506'624);
+  CHECK(pair_of("t5-base").parameter_elements() == 222'903'552);
+  CHECK(pair_of("t5-large").parameter_elements() == 737'668'096);
+  CHECK(pair_of("t5-3b").parameter_elements() == by_hand(24, 32, 1024, 128, 16384));
+  CHECK(pair_of("t5-3b").parameter_elements() == 2'851'598'336);
+  CHECK(pair_of("t5-11b").parameter_elements() == by_hand(24, 128, 1024, 128, 65536));
+  CHECK(pair_of("t5-11b").parameter_elements() == 11'307'321'344);
+}
+
+TEST_CASE("BART has the published number of parameters") {
+  // num_parameters() of transformers' BartForConditionalGeneration. By hand for width d,
+  // feed-forward f and L layers each: (50265 + 2 * 1026 + 4) d of embeddings and their norms; an
+  // encoder block 4 (d^2 + d) + 2 d f + f + d + 4 d, a decoder block 8 (d^2 + d) + 2 d f + f + d +
+  // 6 d.
+  const auto by_hand = [](int64_t l, int64_t d, int64_t f) {
+    return (50265 + 2 * 1026 + 4) * d + l * (12 * (d * d + d) + 2 * (2 * d * f + f + d) + 10 * d);
+  };
+  CHECK(by_hand(6, 768, 3072) == 139'420'416);
+  CHECK(pair_of("bart-base").parameter_elements() == 139'420'416);
+  CHECK(pair_of("bart-large").parameter_elements() == by_hand(12, 1024, 4096));
+  CHECK(pair_of("bart-large").parameter_elements() == 406'291'456);
+  CHECK(pair_of("bart-base").input == Shape{2048});
 }
 
 TEST_CASE("T5's work is that of its products") {
@@ -88,11 +103,11 @@ TEST_CASE("T5's work is that of its products") {
   constexpr int64_t encoder = 8 * s * d * w + 4 * s * d * f + 4 * s * s * w;
   constexpr int64_t decoder =
       8 * t * d * w + 4 * t * d * f + 4 * t * t * w + 4 * (t + s) * d * w + 4 * t * s * w;
-  CHECK(t5("t5-small").forward_flops() == Flops(6 * (encoder + decoder) + 2 * t * d * 32128));
+  CHECK(pair_of("t5-small").forward_flops() == Flops(6 * (encoder + decoder) + 2 * t * d * 32128));
 }
 
 TEST_CASE("T5's parameters are named as in transformers, and the head is the embedding") {
-  const Network network = t5("t5-small");
+  const Network network = pair_of("t5-small");
   std::vector<std::string> names;
   for (const ParameterPlace place : network.parameters()) {
     names.push_back(network.parameter_name(place));
@@ -177,67 +192,89 @@ TEST_CASE("an Aside is read by name, or the innermost one is") {
             .message == "the bias of 2 heads over 6 positions has shape [2, 6, 6], not [6, 4]");
 }
 
-TEST_CASE("attention beside another tensor has the gradients of central differences") {
-  // Two samples, 3 queries and 2 keys (cross), or 3 keys with a bias and a causal mask (own).
-  for (const bool is_cross : {true, false}) {
-    const int64_t keys = is_cross ? 2 : 3;
-    const AsideAttentionArguments arguments{.embed_dim = 4,
-                                            .num_heads = 2,
-                                            .head_dim = 3,
-                                            .source_dim = is_cross ? 5 : 4,
-                                            .causal = !is_cross,
-                                            .scaled = is_cross,
-                                            .bias = true};
-    const AsideAttentionShape shape{arguments, 2, 3, keys};
-    const Values input = wave(2 * 3 * 4, 0.37);
-    const Values source = wave(2 * keys * 5, 0.91);
-    const Values bias = wave(2 * 2 * 3 * 3, 0.53);
-    std::vector<Values> tensors;
-    for (const int64_t elements : {6 * 4, 6, 6 * static_cast<int>(arguments.source_dim), 6,
-                                   6 * static_cast<int>(arguments.source_dim), 6, 4 * 6, 4}) {
+namespace {
+
+/// Two samples of 3 queries, with 2 keys of another tensor or with 3 of their own, a bias and a
+/// causal mask.
+struct BesideCase {
+  bool is_cross = false;
+  AsideAttentionShape shape{};
+  std::vector<Values> tensors{};  ///< weights and biases in turns
+
+  explicit BesideCase(bool cross) : is_cross(cross) {
+    const int64_t source = cross ? 5 : 4;
+    shape = {{.embed_dim = 4,
+              .num_heads = 2,
+              .head_dim = 3,
+              .source_dim = source,
+              .causal = !cross,
+              .scaled = cross,
+              .bias = true},
+             2,
+             3,
+             cross ? 2 : 3};
+    for (const int64_t elements : {int64_t{24}, int64_t{6}, 6 * source, int64_t{6}, 6 * source,
+                                   int64_t{6}, int64_t{24}, int64_t{4}}) {
       tensors.push_back(wave(elements, 0.21 + 0.1 * static_cast<double>(tensors.size())));
     }
+  }
+
+  AsideOperands operands(const Values& input, const Values& beside) const {
+    return {is_cross ? beside : input, is_cross ? nullptr : &beside};
+  }
+  static AsideWeights weights(const std::vector<Values>& of) {
+    AsideWeights set;
+    for (size_t i = 0; i < aside_products; ++i) {
+      set.weight[i] = &of[2 * i];
+      set.bias[i] = &of[2 * i + 1];
+    }
+    return set;
+  }
+  static AsideWeightGradients gradients(std::vector<Values>& of) {
+    AsideWeightGradients set;
+    for (size_t i = 0; i < aside_products; ++i) {
+      set.weight[i] = &of[2 * i];
+      set.bias[i] = &of[2 * i + 1];
+    }
+    return set;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("attention beside another tensor has the gradients of central differences") {
+  for (const bool is_cross : {true, false}) {
+    const BesideCase at(is_cross);
+    const Values input = wave(24, 0.37);
+    const Values beside = is_cross ? wave(20, 0.91) : wave(36, 0.53);
     const Values factor = wave(input.size(), 0.17);
-    const auto weights = [](const std::vector<Values>& of) {
-      AsideWeights set;
-      for (size_t i = 0; i < aside_products; ++i) {
-        set.weight[i] = &of[2 * i];
-        set.bias[i] = &of[2 * i + 1];
-      }
-      return set;
-    };
-    const auto loss = [&](const Values& x, const Values& beside, const std::vector<Values>& of) {
+    const auto loss = [&](const Values& x, const Values& y, const std::vector<Values>& of) {
       Values output(DType::fp64, x.size());
-      const AsideOperands aside{is_cross ? beside : x, is_cross ? nullptr : &beside};
-      aside_attention_forward(x, aside, weights(of), shape, output);
+      aside_attention_forward(x, at.operands(x, y), BesideCase::weights(of), at.shape, output);
       return dot(output, factor);
     };
-    const Values& beside = is_cross ? source : bias;
     std::vector<Values> found;
-    for (const Values& tensor : tensors) {
+    for (const Values& tensor : at.tensors) {
       found.emplace_back(DType::fp64, tensor.size());
     }
     Values input_gradient(DType::fp64, input.size());
     Values beside_gradient(DType::fp64, beside.size());
     AsideGradients gradients{.input = &input_gradient};
     (is_cross ? gradients.source : gradients.bias) = &beside_gradient;
-    for (size_t i = 0; i < aside_products; ++i) {
-      gradients.weights.weight[i] = &found[2 * i];
-      gradients.weights.bias[i] = &found[2 * i + 1];
-    }
-    const AsideOperands aside{is_cross ? beside : input, is_cross ? nullptr : &beside};
-    aside_attention_backward(input, aside, weights(tensors), factor, shape, gradients);
+    gradients.weights = BesideCase::gradients(found);
+    aside_attention_backward(input, at.operands(input, beside), BesideCase::weights(at.tensors),
+                             factor, at.shape, gradients);
     constexpr double step = 1e-5;
     constexpr double tolerance = 1e-8;
     check_gradient(input, input_gradient, step, tolerance,
-                   [&](const Values& x) { return loss(x, beside, tensors); });
+                   [&](const Values& x) { return loss(x, beside, at.tensors); });
     check_gradient(beside, beside_gradient, step, tolerance,
-                   [&](const Values& at) { return loss(input, at, tensors); });
-    for (size_t i = 0; i < tensors.size(); ++i) {
+                   [&](const Values& y) { return loss(input, y, at.tensors); });
+    for (size_t i = 0; i < at.tensors.size(); ++i) {
       INFO("parameter " << i);
-      check_gradient(tensors[i], found[i], step, tolerance, [&](const Values& at) {
-        std::vector<Values> moved = tensors;
-        moved[i] = at;
+      check_gradient(at.tensors[i], found[i], step, tolerance, [&](const Values& changed) {
+        std::vector<Values> moved = at.tensors;
+        moved[i] = changed;
         return loss(input, beside, moved);
       });
     }
