@@ -79,6 +79,20 @@ DType reading_type(const Layer& layer, DType input, const ComputingTypes& types)
   }
 }
 
+ConvertedCopies converted_copies(const Layer& layer) {
+  switch (layer.kind) {
+    case LayerKind::biased_attention: return {.of_input = 3};
+    case LayerKind::cross_attention: return {.of_branch = 2};
+    default: return {};
+  }
+}
+
+Bytes saves_of_autocast(const Layer& layer) {
+  return layer.kind == LayerKind::window_attention && layer.saves.elements > 0
+             ? 4_B * attention_sizes(layer).scores
+             : Bytes{};
+}
+
 bool copies_input(const Layer& layer) { return layer.kind == LayerKind::multihead_attention; }
 
 // Beside query, key, value and the weighted sum, MultiheadAttention saves that sum once more, in

@@ -187,9 +187,11 @@ void ModuleMemory::keep_saved(size_t index) {
     saver = std::min(saver, index);
   };
   Tensor& input = tensors_[input_of(index)];
-  Bytes own = own_saves(layer, reading_type(layer, input));
+  Bytes own = own_saves(layer, reading_type(layer, input)) +
+              (types_.is_mixed() ? saves_of_autocast(layer) : Bytes{});
+  const ConvertedCopies copies = converted_copies(layer);
   if (layer.saves.input && (converts_input(layer, input) || copies_input(layer))) {
-    own += bytes_of(input.elements, reading_type(layer, input));
+    own += bytes_of(input.elements, reading_type(layer, input)) * copies.of_input;
   } else if (layer.saves.input) {
     keep(input, runs_again);
   }
@@ -201,9 +203,12 @@ void ModuleMemory::keep_saved(size_t index) {
   }
   if (layer.saves.branch || (segment != nullptr && layer.aside)) {
     Tensor& branch = tensors_[branches_[index - begin_]];
-    if (is_product(layer.kind) && converts_input(layer, branch)) {
-      own += bytes_of(branch.elements, reading_type(layer, branch));
-    } else {
+    const bool is_converted =
+        layer.saves.branch && is_product(layer.kind) && converts_input(layer, branch);
+    if (is_converted) {
+      own += bytes_of(branch.elements, reading_type(layer, branch)) * copies.of_branch;
+    }
+    if (!is_converted || (segment != nullptr && layer.aside)) {
       keep(branch, runs_again);
     }
   }
