@@ -25,8 +25,12 @@ const LayerExample* example_of(std::span<const LayerExample> examples, std::stri
 }
 
 std::string object_of(const LayerExample& example) {
-  return example.arguments.empty() ? std::string(example.name)
-                                   : fmt::format("{{{}: {}}}", example.name, example.arguments);
+  const std::string object = example.arguments.empty()
+                                 ? std::string(example.name)
+                                 : fmt::format("{{{}: {}}}", example.name, example.arguments);
+  return example.beside.empty()
+             ? object
+             : fmt::format("{{Aside: {{of: [{}], layers: [{}]}}}}", example.beside, object);
 }
 
 std::string scenario_of(ObjectRole role, const LayerExample& example) {
@@ -102,7 +106,10 @@ void describe_layer(ObjectRole role, KeyPage& page) {
   }
   page.scenario = scenario_of(role, *example);
   if (is_layer) {
-    page.facts = facts_of(*network_of(page.scenario), example->before.empty() ? 0 : 1);
+    const std::shared_ptr<const Network> network = network_of(page.scenario);
+    // What makes the tensor beside it stands before it, with two marks.
+    const size_t first = (example->before.empty() ? 0 : 1) + (example->beside.empty() ? 0 : 3);
+    page.facts = facts_of(*network, first);
   }
 }
 

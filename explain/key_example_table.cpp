@@ -119,6 +119,12 @@ constexpr KeyExample key_example_rows[] = {
     {"model", "seq_len", "",
      "model: {preset: gpt2, seq_len: 512}\n"
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1}"},
+    {"model", "target_len", "",
+     "model: {preset: t5-small, seq_len: 64, target_len: 16}\n"
+     "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1}"},
+    {"model", "stochastic_depth", "",
+     "model: {preset: efficientnet-b0, stochastic_depth: 0.2}\n"
+     "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1}"},
     {"model", "vocab_size", "",
      "model: {preset: gpt2, vocab_size: 32000}\n"
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1}"},

@@ -14,12 +14,16 @@ constexpr LayerExample layers[] = {
     {"Bias", "a layer of Lockstep's own, y = x + b over the last dimension", "[8]",
      "{features: 8}"},
     {"ReLU", "a layer of torch.nn, max(x, 0) of each element", "[8]", "", "{Linear: [8, 8]}"},
+    {"ReLU6", "a layer of torch.nn, each element within 0 and 6", "[8]", "", "{Linear: [8, 8]}"},
     {"LeakyReLU", "a layer of torch.nn, x where it is positive, else negative_slope times x", "[8]",
      "{negative_slope: 0.1}", "{Linear: [8, 8]}"},
     {"GELU", "a layer of torch.nn, x times the normal distribution function of x", "[8]",
      "{approximate: tanh}", "{Linear: [8, 8]}"},
     {"SiLU", "a layer of torch.nn, x times sigmoid(x)", "[8]", "", "{Linear: [8, 8]}"},
+    {"Hardswish", "a layer of torch.nn, x times Hardsigmoid of x", "[8]", "", "{Linear: [8, 8]}"},
     {"Sigmoid", "a layer of torch.nn, 1 / (1 + exp(-x)) of each element", "[8]", "",
+     "{Linear: [8, 8]}"},
+    {"Hardsigmoid", "a layer of torch.nn, (x + 3) / 6 within 0 and 1", "[8]", "",
      "{Linear: [8, 8]}"},
     {"Tanh", "a layer of torch.nn, the hyperbolic tangent of each element", "[8]", "",
      "{Linear: [8, 8]}"},
@@ -30,6 +34,15 @@ constexpr LayerExample layers[] = {
      "a layer of torch.nn that sets elements to 0 with probability p in training; Lockstep "
      "counts its time and memory and keeps every value",
      "[8]", "{p: 0.1}", "{Linear: [8, 8]}"},
+    {"StochasticDepth",
+     "a layer of torchvision that drops the branch of a residual for a sample with probability p "
+     "in "
+     "training; Lockstep counts its time and memory and keeps every value",
+     "[8]", "{p: 0.1, mode: row}", "{Linear: [8, 8]}"},
+    {"LayerScale",
+     "a layer of Lockstep's own that multiplies by a parameter of `shape`, which begins as "
+     "init_values; where `shape` has 1, one number is for all, as in ConvNeXt",
+     image, "{shape: [3, 1, 1], init_values: 0.5}"},
     {"Flatten", "a layer of torch.nn that joins the dimensions of a sample into one", image, "",
      "{Conv2d: [3, 3, 1]}"},
     {"Embedding", "a layer of torch.nn, the row of the table that each whole number names", "[16]",
@@ -97,6 +110,38 @@ constexpr LayerExample layers[] = {
      image, "{channels: 3}"},
     {"FirstPosition", "a layer of Lockstep's own, the first position of a sequence", "[16, 8]", "",
      "{Linear: [8, 8]}"},
+    {"Permute",
+     "a layer of torchvision: the dimensions of a sample in a different order; dimension 0 is the "
+     "batch "
+     "and stays",
+     image, "{dims: [0, 2, 3, 1]}", "{Conv2d: [3, 3, 1]}"},
+    {"PatchMerging",
+     "a layer of Lockstep's own: the pixels of each square of an image [height, width, channels] "
+     "side by side, as between the stages of Swin",
+     "[8, 8, 3]", "", "{Linear: [3, 3]}"},
+    {"WindowAttention",
+     "a layer of Lockstep's own, self-attention in windows of an image [height, width, channels] "
+     "with a bias for each distance, shifted by shift_size; its parameters are named as in "
+     "torchvision's ShiftedWindowAttention",
+     "[8, 8, 8]", "{dim: 8, window_size: 4, shift_size: 2, num_heads: 2}"},
+    {"Positions", "a layer of Lockstep's own, `count` positions of a sequence from `first`",
+     "[16, 8]", "{first: 4, count: 8}", "{Linear: [8, 8]}"},
+    {"Scale", "a layer of Lockstep's own that multiplies by a constant", "[8]", "{factor: 0.5}",
+     "{Linear: [8, 8]}"},
+    {"RelativePositionBias",
+     "a layer of Lockstep's own, a number for each head and pair of positions, by their distance "
+     "as "
+     "in T5; what an Aside makes, and BiasedAttention adds to its scores",
+     "[16, 8]", "{num_heads: 2}"},
+    {"BiasedAttention",
+     "a layer of Lockstep's own, self-attention that adds the tensor of the Aside around it to its "
+     "scores, as T5's. `scaled: false` leaves out the factor 1 / sqrt(head_dim); `aside` names "
+     "another Aside than the innermost. Its parameters are named as in T5",
+     "[16, 8]", "{embed_dim: 8, num_heads: 2}", "", "", "{RelativePositionBias: {num_heads: 2}}"},
+    {"CrossAttention",
+     "a layer of Lockstep's own, attention of its input to the tensor of the Aside around it, as "
+     "that of a decoder to its encoder. Its parameters are named as in T5",
+     "[16, 8]", "{embed_dim: 8, num_heads: 2}", "", "", "{Linear: [8, 8]}"},
     {"TransformerEncoderLayer",
      "a module of torch.nn: self-attention and two linear layers, each with a residual connection "
      "and LayerNorm",

@@ -13,6 +13,7 @@ struct LayerExample {
   std::string_view arguments;  ///< "{in_features: 8, out_features: 4}"; empty: none
   std::string_view before{};   ///< the layer in front of it, or of a loss, if it needs one
   std::string_view lines{};    ///< other sections
+  std::string_view beside{};   ///< the layer that makes what it reads beside its input
 };
 
 /// Of every layer that a scenario may name, those that are not modelled included.

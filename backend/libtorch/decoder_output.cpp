@@ -51,8 +51,18 @@ at::Tensor grouped_attention(const Layer& layer, const LayerTensors& tensors) {
         .view({batch, positions, heads, arguments.head_dim})
         .transpose(1, 2);
   };
-  const at::Tensor query = rotated(heads_of(0, arguments.num_heads), arguments.rope_theta);
-  const at::Tensor key = rotated(heads_of(1, arguments.num_kv_heads), arguments.rope_theta);
+  // The norms of query and key are the last two tensors.
+  const auto normalised = [&](const at::Tensor& heads, size_t from_end) {
+    return arguments.qk_norm_eps
+               ? at::rms_norm(heads, {arguments.head_dim},
+                              tensors.parameters.at(tensors.parameters.size() - from_end),
+                              arguments.qk_norm_eps)
+               : heads;
+  };
+  const at::Tensor query =
+      rotated(normalised(heads_of(0, arguments.num_heads), 2), arguments.rope_theta);
+  const at::Tensor key =
+      rotated(normalised(heads_of(1, arguments.num_kv_heads), 1), arguments.rope_theta);
   const at::Tensor value = heads_of(2, arguments.num_kv_heads);
   const bool is_grouped = arguments.num_kv_heads != arguments.num_heads;
   const int64_t window = arguments.sliding_window;
@@ -67,9 +77,11 @@ at::Tensor grouped_attention(const Layer& layer, const LayerTensors& tensors) {
 }
 
 at::Tensor swiglu(const Layer& layer, const LayerTensors& tensors) {
-  const bool bias = std::get<SwigluArguments>(layer.arguments).bias;
+  const auto& gated = std::get<SwigluArguments>(layer.arguments);
+  const bool bias = gated.bias;
   const size_t apart = bias ? 2 : 1;
-  const at::Tensor opened = at::silu(product(tensors.input, tensors, 0, bias));
+  const at::Tensor gate = product(tensors.input, tensors, 0, bias);
+  const at::Tensor opened = gated.gelu ? at::gelu(gate, "tanh") : at::silu(gate);
   return product(opened * product(tensors.input, tensors, apart, bias), tensors, 2 * apart, bias);
 }
 

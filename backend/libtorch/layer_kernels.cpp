@@ -109,6 +109,11 @@ LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const LeafSou
                                       parameter_sizes(layer, i), with_graph));
     graph.leaves.emplace_back(tensors.parameters.back(), read, can_come_back);
   }
+  if (layer.aside) {
+    const LeafSource& read = reads[1 + parameter_count(layer)];
+    tensors.aside = leaf(read.memory, batch_sizes(op.list(), layer.aside->shape), with_graph);
+    graph.leaves.emplace_back(tensors.aside, read, false);
+  }
   graph.output = layer_output(layer, tensors, scalar_type_of(output_dtype));
   if (with_graph) {
     graph.auxiliary = auxiliary_loss(layer, tensors);
@@ -127,6 +132,31 @@ void pass_on(std::span<const at::Tensor> reads, bool with_last, const Slice& to,
   }
 }
 
+/// Of a Multiply, what was remembered, and what multiplies it.
+at::Tensor whole_of(const Op& op, const Layer& layer, const at::Tensor& numbers) {
+  return numbers.view(batch_sizes(op.list(), layer.output));
+}
+at::Tensor factor_of(const Op& op, const Layer& layer, const at::Tensor& numbers) {
+  return numbers.view(batch_sizes(op.list(), layer.input));
+}
+
+/// Reads the product's gradient and both factors, and writes the gradients of both.
+void product_backward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
+                      TensorOperands& operands) {
+  const at::AutoGradMode grad_mode(true);
+  const at::ScalarType type = scalar_type_of(op.list().reads[0].dtype);
+  const at::Tensor factor = factor_of(op, layer, reads[1]).detach().requires_grad_();
+  const at::Tensor whole = whole_of(op, layer, reads[2]).detach().requires_grad_();
+  const at::Tensor product = whole.to(type) * factor.to(type);
+  const std::vector<at::Tensor> inputs{factor, whole};
+  const auto gradients = torch::autograd::grad({product}, inputs, {whole_of(op, layer, reads[0])});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (op.list().writes[i].elements > 0) {
+      operands.give(op.list().writes[i], gradients[i]);
+    }
+  }
+}
+
 void pass_on_forward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
                      TensorOperands& operands) {
   const Slice& to = op.list().writes[0];
@@ -136,6 +166,12 @@ void pass_on_forward(const Op& op, const Layer& layer, std::span<const at::Tenso
     operands.give(to, at::cat({reads.back().to(type).view({samples, -1}),
                                reads.front().to(type).view({samples, -1})},
                               1));
+    return;
+  }
+  if (layer.kind == LayerKind::residual_multiply) {
+    const at::ScalarType type = scalar_type_of(to.dtype);
+    operands.give(to, whole_of(op, layer, reads.back()).to(type) *
+                          factor_of(op, layer, reads.front()).to(type));
     return;
   }
   pass_on(reads, layer.kind == LayerKind::residual_add, to, operands);
@@ -183,7 +219,8 @@ LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::span<const 
   const OpLists& lists = op.list();
   const DType output_dtype = lists.reads[0].dtype;
   auto kept = state.graphs.take(op.tag, lists.reads[1]);
-  if (kept && kept->fits(reads.first(1 + parameter_count(layer))) &&
+  const size_t leaves = 1 + parameter_count(layer) + (layer.aside ? 1 : 0);
+  if (kept && kept->fits(reads.first(leaves)) &&
       kept->output.scalar_type() == scalar_type_of(output_dtype)) {
     for (size_t i = 0; i < kept->leaves.size(); ++i) {
       kept->leaves[i].point_at(reads[i]);
@@ -243,6 +280,10 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
   if (reads.empty() || lists.writes.empty()) {
     return;
   }
+  if (layer.kind == LayerKind::residual_multiply) {
+    product_backward(op, layer, reads, operands);
+    return;
+  }
   if (passes_on(layer.kind)) {
     if (lists.writes[0].elements > 0) {
       pass_on_backward(op, layer, reads, operands);
@@ -269,10 +310,12 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
       torch::autograd::grad(outputs, wanted.leaves, factors, std::nullopt, false, true);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Slice& to = lists.writes[wanted.writes[i]];
-    if (!gradients[i].defined()) {
+    if (!gradients[i].defined() && wanted.writes[i] > 0) {
       continue;  // no path leads to it: it adds nothing
     }
-    if (wanted.writes[i] > 0) {
+    if (!gradients[i].defined()) {
+      operands.give(to, at::zeros_like(wanted.leaves[i]));
+    } else if (wanted.writes[i] > 0) {
       operands.add(to, gradients[i]);
     } else {
       operands.give(to, gradients[i]);

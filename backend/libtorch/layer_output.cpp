@@ -7,7 +7,9 @@
 #include <cmath>
 #include <optional>
 
+#include "backend/libtorch/aside_output.hpp"
 #include "backend/libtorch/decoder_output.hpp"
+#include "backend/libtorch/window_output.hpp"
 #include "model/core/ensure.hpp"
 #include "model/network/arithmetic.hpp"
 #include "model/network/output_type.hpp"
@@ -30,6 +32,9 @@ at::ScalarType computing_type(const Layer& layer, const LayerTensors& tensors,
     }
   };
   widen(tensors.input);
+  if (tensors.aside.defined()) {
+    widen(tensors.aside);
+  }
   for (const at::Tensor& parameter : tensors.parameters) {
     widen(parameter);
   }
@@ -96,6 +101,23 @@ at::Tensor dropped(const at::Tensor& input, double p, uint64_t key) {
   const at::Tensor kept =
       at::empty_like(input, at::TensorOptions(at::kCPU)).bernoulli_(1 - p, generator);
   return input * kept.to(input.device()) / (1 - p);
+}
+
+/// Drops whole samples, or all of them, as torchvision.ops.stochastic_depth.
+at::Tensor thinned(const Layer& layer, const LayerTensors& tensors) {
+  const auto& depth = std::get<StochasticDepthArguments>(layer.arguments);
+  if (!tensors.training || depth.p == 0) {
+    return tensors.input.alias();
+  }
+  std::vector<int64_t> sizes(static_cast<size_t>(tensors.input.dim()), 1);
+  sizes[0] = depth.of_batch ? 1 : tensors.input.size(0);
+  const at::Generator generator = at::detail::createCPUGenerator(tensors.dropout_key);
+  at::Tensor kept = at::empty(sizes, tensors.input.options().device(at::kCPU).requires_grad(false))
+                        .bernoulli_(1 - depth.p, generator);
+  if (depth.p < 1) {
+    kept = kept / (1 - depth.p);
+  }
+  return tensors.input * kept.to(tensors.input.device());
 }
 
 at::Tensor conv2d(const Layer& layer, const LayerTensors& tensors) {
@@ -206,8 +228,11 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
     case LayerKind::relu: return at::relu(input);
     case LayerKind::leaky_relu:
       return at::leaky_relu(input, std::get<LeakyReluArguments>(layer.arguments).negative_slope);
+    case LayerKind::relu6: return at::relu6(input);
     case LayerKind::silu: return at::silu(input);
+    case LayerKind::hardswish: return at::hardswish(input);
     case LayerKind::sigmoid: return at::sigmoid(input);
+    case LayerKind::hardsigmoid: return at::hardsigmoid(input);
     case LayerKind::tanh: return at::tanh(input);
     case LayerKind::softmax:  // behind the batch
       return at::softmax(input, std::get<SoftmaxArguments>(layer.arguments).dimension + 1);
@@ -230,12 +255,19 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
       const double p = std::get<DropoutArguments>(layer.arguments).p;
       return tensors.training && p > 0 ? dropped(input, p, tensors.dropout_key) : input.alias();
     }
+    case LayerKind::stochastic_depth: return thinned(layer, tensors);
     case LayerKind::attention_core: return attention_core(layer, tensors, input);
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return attention(layer, tensors);
     default: break;
   }
   if (std::optional<at::Tensor> output = decoder_output(layer, tensors)) {
+    return *std::move(output);
+  }
+  if (std::optional<at::Tensor> output = window_output(layer, tensors)) {
+    return *std::move(output);
+  }
+  if (std::optional<at::Tensor> output = aside_output(layer, tensors)) {
     return *std::move(output);
   }
   ensure(false, "a layer that only passes on, a price or a loss has no kernel of its own");
@@ -251,6 +283,8 @@ bool passes_on(LayerKind kind) {
     case LayerKind::residual_begin:
     case LayerKind::residual_add:
     case LayerKind::residual_concatenate:
+    case LayerKind::residual_multiply:
+    case LayerKind::aside_end:
     case LayerKind::buffer: return true;
     default: return false;
   }
@@ -265,6 +299,9 @@ at::Tensor layer_output(const Layer& layer, const LayerTensors& tensors,
   }
   for (at::Tensor& parameter : converted.parameters) {
     parameter = parameter.to(type);
+  }
+  if (converted.aside.defined()) {
+    converted.aside = tensors.aside.to(type);
   }
   return computed(layer, converted).to(output_type);
 }

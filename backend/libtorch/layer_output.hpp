@@ -16,6 +16,7 @@ struct LayerTensors {
   at::Tensor input{};
   std::vector<at::Tensor> parameters{};
   std::vector<at::Tensor> buffers{};  ///< none: statistics are neither used nor updated
+  at::Tensor aside{};                 ///< what the layer reads beside its input
   bool training = true;
   uint64_t dropout_key = 0;
   int64_t first_row = 0;  ///< of an embedding that is a part of the rows

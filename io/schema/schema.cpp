@@ -317,6 +317,9 @@ void add_layers(Json& definitions) {
   const Json own = properties_of(find_rows("layer")->rows);
   Json extras = own;
   extras["layers"] = reference("layers");
+  Json aside = extras;
+  aside["of"] = reference("layers");
+  aside["as"] = {{"type", "string"}};
   extras["shortcut"] = reference("layers");
   const Json container = any_of({closed_map(extras), reference("layers")});
   Json cost = properties_of(find_rows("Cost")->rows);
@@ -330,6 +333,8 @@ void add_layers(Json& definitions) {
   Json nested = {{"Sequential", container},
                  {"Residual", container},
                  {"Concatenate", container},
+                 {"Multiply", container},
+                 {"Aside", closed_map(std::move(aside))},
                  {"Cost", closed_map(std::move(cost))}};
   for (const auto& [key, schema] : own.items()) {
     nested[key] = schema;

@@ -12,7 +12,8 @@ enum class Kernel : uint16_t {
   timed,     ///< costs exactly Op::work picoseconds; computes nothing
   roofline,  ///< costs by Op::work FLOPs and Op::bytes of memory traffic; computes nothing
 
-  layer_forward,   ///< reads input, the layer's parameters.., what a residual remembered;
+  layer_forward,   ///< reads input, the layer's parameters.., what a residual remembered or what
+                   ///< was put aside;
                    ///< writes output, the layer's buffers (none: statistics are not tracked)..;
                    ///< scalars: samples, training (0/1), and, where activation checkpointing runs
                    ///< it again or no backward comes here, 1: nothing is kept for a backward;
@@ -20,9 +21,11 @@ enum class Kernel : uint16_t {
                    ///< of experts adds to write 1 (int64), if it has elements, how many choices of
                    ///< tokens fell on each expert
   layer_backward,  ///< reads output gradient, input, parameters.., (residual_begin: the gradient
-                   ///< that came round the branch); writes input gradient (of no elements where
-                   ///< none is wanted), parameter gradients.. (added to); scalars: samples, and
-                   ///< the same first row, or of a mixture of experts the loss's factor (2nd)
+                   ///< that came round the branch; residual_multiply and readers of what was put
+                   ///< aside: that tensor); writes input gradient (of no elements where none is
+                   ///< wanted), parameter gradients.. (added to), the gradient of that tensor (of
+                   ///< what was put aside added to); scalars: samples, and the same first row, or
+                   ///< of a mixture of experts the loss's factor (2nd)
   // Op::tag of the two is the index of the module whose loss it is, if there are several.
   loss_forward,   ///< reads predictions, targets; writes loss[1]; in parts of classes: LossPart
   loss_backward,  ///< reads predictions, targets; writes their gradient; scalars: factor; the same

@@ -15,8 +15,10 @@ struct Flow {
 };
 
 struct Branches {
+  size_t begin = 0;  ///< the layer that remembers
   Flow remembered;
   std::optional<Flow> put_aside;
+  const Flow& other() const { return put_aside ? *put_aside : remembered; }
 };
 
 Work& work(Layer& layer, Pass pass) { return layer.work[static_cast<size_t>(pass)]; }
@@ -24,14 +26,17 @@ Work& work(Layer& layer, Pass pass) { return layer.work[static_cast<size_t>(pass
 /// Several kernels, of which the earlier ones get their gradients through the later ones.
 bool is_composite(LayerKind kind) {
   return kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention ||
-         kind == LayerKind::grouped_query_attention || kind == LayerKind::swiglu ||
-         kind == LayerKind::mixture_of_experts || kind == LayerKind::lstm;
+         kind == LayerKind::grouped_query_attention || kind == LayerKind::window_attention ||
+         kind == LayerKind::biased_attention || kind == LayerKind::cross_attention ||
+         kind == LayerKind::swiglu || kind == LayerKind::mixture_of_experts ||
+         kind == LayerKind::lstm;
 }
 
 /// Only the weight's gradient needs the input of these, not the input's.
 bool keeps_input_for_weight_alone(LayerKind kind) {
   return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
-         kind == LayerKind::conv_transpose2d || kind == LayerKind::attention_projections;
+         kind == LayerKind::conv_transpose2d || kind == LayerKind::attention_projections ||
+         kind == LayerKind::layer_scale;
 }
 
 void prune_gradients(Layer& layer, bool input_needs, bool trainable) {
@@ -70,21 +75,35 @@ int64_t weights_read(const Network& network, const Layer& layer) {
 Flow after_layer(const Layer& layer, size_t index, const Flow& input, bool trainable,
                  std::vector<Branches>& branches) {
   switch (layer.kind) {
-    case LayerKind::residual_begin: branches.push_back({input, std::nullopt}); return input;
+    case LayerKind::residual_begin: branches.push_back({index, input, std::nullopt}); return input;
+    case LayerKind::aside_end: branches.pop_back(); return input;
     case LayerKind::residual_shortcut:
       branches.back().put_aside = input;
       return branches.back().remembered;
     case LayerKind::residual_add:
-    case LayerKind::residual_concatenate: {
+    case LayerKind::residual_concatenate:
+    case LayerKind::residual_multiply: {
       const Branches closed = branches.back();
       branches.pop_back();
-      const Flow& other = closed.put_aside ? *closed.put_aside : closed.remembered;
-      return {index, input.has_gradient || other.has_gradient};
+      return {index, input.has_gradient || closed.other().has_gradient};
     }
     default:
       return {layer.saves.is_view ? input.maker : std::optional(index),
               input.has_gradient || trainable};
   }
+}
+
+/// What a layer reads beside its input; nobody's where it reads nothing.
+Flow beside(const Layer& layer, const std::vector<Branches>& branches) {
+  if (joins_branches(layer.kind)) {
+    return branches.back().other();
+  }
+  for (const Branches& open : branches) {
+    if (layer.aside && layer.aside->begin == open.begin) {
+      return open.other();
+    }
+  }
+  return {};
 }
 
 /// Which tensors are kept, by the layer that made them.
@@ -114,7 +133,8 @@ void split_saves(Layer& layer, const CheckpointedSegment* segment) {
   layer.kept_fixed = saves.fixed - layer.recomputed_fixed;
 }
 
-void find_kept(Network& network, const std::vector<Flow>& inputs, const Flow& output,
+void find_kept(Network& network, const std::vector<Flow>& inputs,
+               const std::vector<std::optional<size_t>>& branches, const Flow& output,
                bool output_is_input) {
   KeptTensors kept{std::vector<bool>(inputs.size()), std::vector<bool>(inputs.size())};
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -126,6 +146,11 @@ void find_kept(Network& network, const std::vector<Flow>& inputs, const Flow& ou
     }
     if (layer.saves.output) {
       kept.keep(i, segment);
+    }
+    // A segment keeps what it reads from outside, to run again.
+    const bool keeps_branch = layer.saves.branch || (segment != nullptr && layer.aside);
+    if (keeps_branch && branches[i]) {
+      kept.keep(*branches[i], segment);
     }
   }
   if (output.maker && (network.loss.saves.input || output_is_input)) {
@@ -147,14 +172,18 @@ void account(Network& network, const ModuleBorders& borders) {
   std::vector<Flow> inputs;
   std::vector<bool> gets_gradient;  ///< the output of each layer
   std::vector<Branches> branches;
+  std::vector<std::optional<size_t>> branch_makers;  ///< of what is read beside the input
   Flow flow{std::nullopt, borders.input_has_gradient};
   for (size_t i = 0; i < network.layers.size(); ++i) {
     Layer& layer = network.layers[i];
     const bool trainable = is_trainable(network, layer);
-    prune_gradients(layer, flow.has_gradient, trainable);
+    const Flow other = beside(layer, branches);
+    prune_gradients(layer, flow.has_gradient || other.has_gradient, trainable);
     layer.weight_elements = weights_read(network, layer);
     inputs.push_back(flow);
+    branch_makers.push_back(other.maker);
     flow = after_layer(layer, i, flow, trainable, branches);
+    flow.has_gradient = flow.has_gradient || other.has_gradient;
     gets_gradient.push_back(flow.has_gradient);
   }
   ensure(branches.empty(), "every residual is closed");
@@ -162,7 +191,7 @@ void account(Network& network, const ModuleBorders& borders) {
   // Autograd never comes to a segment whose output needs no gradient, so nothing runs again.
   std::erase_if(network.segments,
                 [&](const CheckpointedSegment& segment) { return !gets_gradient[segment.last]; });
-  find_kept(network, inputs, flow, borders.output_is_input);
+  find_kept(network, inputs, branch_makers, flow, borders.output_is_input);
 }
 
 }  // namespace lockstep

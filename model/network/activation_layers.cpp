@@ -24,6 +24,26 @@ void fill_leaky_relu(const LayerContext& context, ArgumentReader& arguments, Lay
   layer.saves.output = inplace;  // it lies where the input was
 }
 
+void fill_relu6(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  const bool inplace = arguments.boolean("inplace", false);
+  fill_activation(context, LayerKind::relu6, layer);
+  layer.saves.input = !inplace;
+  layer.saves.output = inplace;  // it lies where the input was
+}
+
+// In place, torch keeps a copy of the input: as many bytes as the input beside the output.
+void fill_hardswish(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  arguments.boolean("inplace", false);
+  fill_activation(context, LayerKind::hardswish, layer);
+  layer.saves.input = true;
+}
+
+void fill_hardsigmoid(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  arguments.boolean("inplace", false);
+  fill_activation(context, LayerKind::hardsigmoid, layer);
+  layer.saves.input = true;
+}
+
 void fill_silu(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
   arguments.only("inplace", false);  // torch keeps a copy of the input then
   fill_activation(context, LayerKind::silu, layer);
@@ -67,7 +87,10 @@ void fill_identity(const LayerContext& context, ArgumentReader&, Layer& layer) {
 std::vector<LayerKindEntry> activation_layer_kinds() {
   return {
       {"LeakyReLU", {"negative_slope", "inplace"}, fill_leaky_relu},
+      {"ReLU6", {"inplace"}, fill_relu6},
       {"SiLU", {"inplace"}, fill_silu},
+      {"Hardswish", {"inplace"}, fill_hardswish},
+      {"Hardsigmoid", {"inplace"}, fill_hardsigmoid},
       {"Sigmoid", {}, fill_sigmoid},
       {"Tanh", {}, fill_tanh},
       {"Softmax", {"dim"}, fill_softmax},

@@ -8,6 +8,9 @@ bool draws(const Layer& layer) {
   if (const auto* attention = std::get_if<AttentionArguments>(&layer.arguments)) {
     return attention->dropout > 0;
   }
+  if (const auto* depth = std::get_if<StochasticDepthArguments>(&layer.arguments)) {
+    return depth->p > 0;
+  }
   const auto* dropout = std::get_if<DropoutArguments>(&layer.arguments);
   return dropout != nullptr && dropout->p > 0;
 }

@@ -13,7 +13,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view containers[] = {"Sequential", "Residual", "Concatenate", "repeat"};
+constexpr std::string_view containers[] = {"Sequential", "Residual", "Concatenate",
+                                           "Multiply",   "Aside",    "repeat"};
 
 /// Layers of torch that scenarios may name and Lockstep does not model, and why.
 struct UnmodelledLayer {
@@ -26,14 +27,18 @@ constexpr UnmodelledLayer unmodelled_layers[] = {
      "write BatchNorm2d: then each rank normalises over its own batch"},
 };
 
-/// The first layer that computes; containers are entered.
-const LayerDescription* first_layer(const std::vector<LayerDescription>& layers) {
+/// The first layer that computes; containers are entered. `behind_positions`: that computes with
+/// what Positions has taken of the input.
+const LayerDescription* first_layer(const std::vector<LayerDescription>& layers,
+                                    bool behind_positions = false) {
   for (const LayerDescription& layer : layers) {
     if (is_container(layer.kind)) {
-      if (const LayerDescription* inner = first_layer(layer.layers)) {
+      const bool is_aside = layer.kind == "Aside";
+      if (const LayerDescription* inner =
+              first_layer(is_aside ? layer.shortcut : layer.layers, behind_positions)) {
         return inner;
       }
-    } else if (layer.kind != "Buffer") {
+    } else if (layer.kind != "Buffer" && !(behind_positions && layer.kind == "Positions")) {
       return &layer;
     }
   }
@@ -96,7 +101,8 @@ bool NetworkBuilder::find_input() {
     return false;
   }
   result_.network.input = shape_;
-  if (first != nullptr && first->kind == "Embedding") {
+  const LayerDescription* reader = first_layer(description_.layers, true);
+  if (reader != nullptr && reader->kind == "Embedding") {
     result_.network.input_dtype = DType::int64;
   }
   return true;
@@ -141,8 +147,14 @@ const LayerKindEntry* NetworkBuilder::find_kind(std::string_view name) const {
 /// A size that overflows is the description's doing.
 void NetworkBuilder::fill(const LayerKindEntry& kind, ArgumentReader& arguments, Layer& layer) {
   layer.input = shape_;
+  const OpenAside* aside = kind.reads_aside ? find_aside(arguments, kind.name) : nullptr;
   try {
-    kind.fill({shape_, description_.flash_attention}, arguments, layer);
+    if (aside != nullptr) {
+      layer.aside = aside->tensor;
+    }
+    kind.fill(
+        {shape_, description_.flash_attention, aside != nullptr ? &aside->tensor.shape : nullptr},
+        arguments, layer);
   } catch (const QuantityOverflow& overflow) {
     arguments.complain(fmt::format("{}: {}", kind.name, overflow.what()), "write smaller sizes");
   }

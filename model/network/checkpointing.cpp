@@ -51,7 +51,7 @@ int64_t checkpoint_blocks(std::vector<LayerDescription>& layers) {
       mark(layer, "torch");
       ++marked;
     } else {
-      marked += checkpoint_blocks(layer.layers);
+      marked += checkpoint_blocks(layer.shortcut) + checkpoint_blocks(layer.layers);
     }
   }
   return marked;

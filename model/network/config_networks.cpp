@@ -1,6 +1,7 @@
 // Networks from configurations of Hugging Face (transformers' config.json). Defaults are those of
 // its LlamaConfig, MistralConfig, MixtralConfig, Qwen2Config, Phi3Config, GPT2Config, OPTConfig,
-// BertConfig, RobertaConfig and ViTConfig; sizes without which no network is meant must be there.
+// BertConfig, RobertaConfig and ViTConfig (those of config_kin.cpp: Qwen3Config, GemmaConfig,
+// BartConfig, T5Config); sizes without which no network is meant must be there.
 #include "model/network/config_networks.hpp"
 
 #include <fmt/format.h>
@@ -9,62 +10,9 @@
 #include <array>
 
 #include "model/network/bert.hpp"
-#include "model/network/published.hpp"
+#include "model/network/config_reader.hpp"
 
 namespace lockstep {
-
-namespace {
-
-constexpr int64_t most_configured_layers = 10'000;
-
-/// Reads keys, and stops at values that no network can have.
-class ConfigReader {
- public:
-  explicit ConfigReader(const LayerDescription& keys) : arguments_(keys, {}) {}
-
-  int64_t size(std::string_view key, std::optional<int64_t> otherwise = std::nullopt) {
-    const int64_t value = arguments_.integer(key, otherwise);
-    if (arguments_.ok() && value < 1) {
-      arguments_.complain(fmt::format("`{}` is {}", key, value),
-                          fmt::format("write {} of at least 1", key));
-    }
-    return value;
-  }
-  int64_t layers(std::string_view key) {
-    const int64_t value = size(key);
-    if (arguments_.ok() && value > most_configured_layers) {
-      arguments_.complain(fmt::format("`{}` is {}", key, value),
-                          fmt::format("write at most {}", most_configured_layers));
-    }
-    return value;
-  }
-  void divides(int64_t part, int64_t whole, std::string_view key, std::string_view whole_key) {
-    if (arguments_.ok() && whole % part != 0) {
-      arguments_.complain(
-          fmt::format("`{}` {} does not divide `{}` {}", key, part, whole_key, whole),
-          fmt::format("choose {} that divides {}", key, whole_key));
-    }
-  }
-  /// The one word that is modelled.
-  void word(std::string_view key, std::string_view modelled) {
-    const std::string value = arguments_.text(key, std::string(modelled));
-    if (value != modelled) {
-      arguments_.lack(fmt::format("`{}: {}` is not modelled yet", key, value),
-                      fmt::format("`{}` is", modelled));
-    }
-  }
-  void truth(std::string_view key, bool modelled) {
-    if (arguments_.boolean(key, modelled) != modelled) {
-      arguments_.lack(fmt::format("`{}: {}` is not modelled yet", key, !modelled),
-                      fmt::format("`{}` is", modelled));
-    }
-  }
-  ArgumentReader& arguments() { return arguments_; }
-  bool ok() const { return arguments_.ok(); }
-
- private:
-  ArgumentReader arguments_;
-};
 
 LlamaShape llama_shape(ConfigReader& config) {
   LlamaShape shape;
@@ -80,7 +28,6 @@ LlamaShape llama_shape(ConfigReader& config) {
   shape.theta = config.arguments().number("rope_theta", 10000);
   shape.eps = config.arguments().number("rms_norm_eps", 1e-6);
   shape.is_tied = config.arguments().boolean("tie_word_embeddings", false);
-  config.word("hidden_act", "silu");
   config.divides(shape.key_heads, shape.heads, "num_key_value_heads", "num_attention_heads");
   if (!has_head_width) {
     config.divides(shape.heads, shape.width, "num_attention_heads", "hidden_size");
@@ -88,8 +35,11 @@ LlamaShape llama_shape(ConfigReader& config) {
   return shape;
 }
 
-NetworkDescription llama_kin(std::string_view name, const ConfigReader& config,
-                             const LlamaShape& shape, const ConfiguredSize& size) {
+namespace {
+
+NetworkDescription llama_kin(std::string_view name, ConfigReader& config, const LlamaShape& shape,
+                             const ConfiguredSize& size) {
+  config.word("hidden_act", "silu");
   return config.ok() ? describe_llama(name, shape, size.seq_len.value_or(shape.positions))
                      : NetworkDescription{};
 }
@@ -281,12 +231,14 @@ constexpr ConfigFamily families[] = {
     {"mixtral", describe_mixtral_config, true}, {"qwen2", describe_qwen2_config, true},
     {"phi3", describe_phi3_config, true},       {"gpt2", describe_gpt2_config, true},
     {"opt", describe_opt_config, true},         {"bert", describe_bert_config, true},
-    {"roberta", describe_roberta_config, true}, {"vit", describe_vit_config, false}};
+    {"roberta", describe_roberta_config, true}, {"vit", describe_vit_config, false},
+    {"qwen3", describe_qwen3_config, true},     {"gemma", describe_gemma_config, true},
+    {"t5", describe_t5_config, true},           {"bart", describe_bart_config, true}};
 
 /// Of other models that transformers has, those whose configurations people are likely to name.
-constexpr std::array<std::string_view, 12> other_families = {
-    "t5",     "qwen3",  "gptj",  "gpt_neo",     "gpt_neox", "gemma",
-    "gemma2", "gemma3", "bloom", "deepseek_v3", "falcon",   "qwen2_moe"};
+constexpr std::array<std::string_view, 9> other_families = {"gptj",   "gpt_neo",     "gpt_neox",
+                                                            "gemma2", "gemma3",      "bloom",
+                                                            "falcon", "deepseek_v3", "qwen2_moe"};
 
 std::string family_names() {
   std::string names;
@@ -325,6 +277,13 @@ std::variant<ConfiguredNetwork, NetworkError> describe_config(
     return NetworkError{.path = "hf",
                         .message = fmt::format("a model of model_type `{}` has no seq_len", name),
                         .remedy = "remove `seq_len`"};
+  }
+  if (size.target_len && name != "t5" && name != "bart") {
+    return NetworkError{.path = "hf",
+                        .message = fmt::format("a model of model_type `{}` has no decoder of its "
+                                               "own, and so no target_len",
+                                               name),
+                        .remedy = "remove `target_len`"};
   }
   ConfiguredNetwork network{.description = family->describe(reader, size)};
   if (!reader.ok()) {

@@ -104,6 +104,19 @@ bool has_width(const LayerContext& context, int64_t embed_dim, ArgumentReader& a
   return false;
 }
 
+/// Query and key of each head are read and written once more, as are their gradients, and kept
+/// before the norm, with the fp32 root mean square of each head.
+void add_head_norms(int64_t positions, const GroupedQueryArguments& attention, Layer& layer) {
+  layer.parameters.push_back({"q_norm.weight", {attention.head_dim}});
+  layer.parameters.push_back({"k_norm.weight", {attention.head_dim}});
+  const int64_t normed = positions * (attention.query_width() + attention.key_width());
+  layer.work[static_cast<size_t>(Pass::forward)].elements += 2 * normed;
+  layer.work[static_cast<size_t>(Pass::input_gradient)].elements += 3 * normed;
+  layer.work[static_cast<size_t>(Pass::weight_gradient)].elements += 2 * normed;
+  layer.saves.elements += normed;
+  layer.saves.fixed += 4_B * (normed / attention.head_dim);
+}
+
 void fill_grouped_query(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
   GroupedQueryArguments attention;
   attention.embed_dim = arguments.integer("embed_dim");
@@ -117,6 +130,9 @@ void fill_grouped_query(const LayerContext& context, ArgumentReader& arguments, 
   attention.sliding_window = arguments.integer("sliding_window", 0);
   attention.bias = arguments.boolean("bias", false);
   attention.qkv_bias = arguments.boolean("qkv_bias", attention.bias);
+  if (arguments.has("qk_norm_eps")) {
+    attention.qk_norm_eps = arguments.number("qk_norm_eps", 1e-6);
+  }
   layer.kind = LayerKind::grouped_query_attention;
   layer.arguments = attention;
   if (!arguments.ok() || !has_dimensions(context, 2, "[positions, features]", arguments) ||
@@ -140,15 +156,24 @@ void fill_grouped_query(const LayerContext& context, ArgumentReader& arguments, 
   add_projection("v_proj", attention.key_width(), attention.embed_dim, bias, layer);
   add_projection("o_proj", attention.embed_dim, attention.query_width(), attention.bias, layer);
   price_grouped_attention(context, attention, layer);
+  if (attention.qk_norm_eps) {
+    add_head_norms(context.input[0], attention, layer);
+  }
 }
 
 /// Three products of 2 e f for each row. Beside them the gate is read and its SiLU written, both
 /// factors are read and the product written. Autograd keeps what each of these kernels reads: the
 /// input, the gate, its SiLU, the other factor and the product.
 void fill_swiglu(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
-  const SwigluArguments gated{.embed_dim = arguments.integer("embed_dim"),
-                              .hidden_dim = arguments.integer("hidden_dim"),
-                              .bias = arguments.boolean("bias", false)};
+  SwigluArguments gated{.embed_dim = arguments.integer("embed_dim"),
+                        .hidden_dim = arguments.integer("hidden_dim"),
+                        .bias = arguments.boolean("bias", false)};
+  const std::string activation = arguments.text("activation", "silu");
+  if (activation != "silu" && activation != "gelu_tanh") {
+    arguments.complain(fmt::format("SwiGLU has no activation `{}`", activation),
+                       "write silu, or gelu_tanh: then the layer is what papers call GeGLU");
+  }
+  gated.gelu = activation == "gelu_tanh";
   layer.kind = LayerKind::swiglu;
   layer.arguments = gated;
   if (!arguments.ok() || !is_positive(gated.embed_dim, "embed_dim", arguments) ||
@@ -179,9 +204,9 @@ std::vector<LayerKindEntry> decoder_layer_kinds() {
   return {
       {"GroupedQueryAttention",
        {"embed_dim", "num_heads", "num_kv_heads", "head_dim", "rope_theta", "sliding_window",
-        "bias", "qkv_bias"},
+        "bias", "qkv_bias", "qk_norm_eps"},
        fill_grouped_query},
-      {"SwiGLU", {"embed_dim", "hidden_dim", "bias"}, fill_swiglu},
+      {"SwiGLU", {"embed_dim", "hidden_dim", "bias", "activation"}, fill_swiglu},
   };
 }
 

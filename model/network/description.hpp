@@ -25,10 +25,11 @@ struct NamedArgument {
 };
 
 /// A layer as a user writes it: the torch.nn name and its arguments. `layers` is for the containers
-/// Sequential, Residual, Concatenate and repeat; `shortcut` for Residual alone (a projection on the
-/// skip path). Every layer also takes `name`, `checkpoint`, `trainable` and `device`; a Linear
-/// takes `tied_to`, the name of the embedding whose weight it shares. A container takes `name` and
-/// `checkpoint`: what is in it, or in each turn of a repeat, is then one checkpointed segment.
+/// Sequential, Residual, Concatenate, Multiply and repeat; `shortcut` for Residual alone (a
+/// projection on the skip path). Every layer also takes `name`, `checkpoint`, `trainable` and
+/// `device`; a Linear takes `tied_to`, the name of the embedding whose weight it shares. A
+/// container takes `name` and `checkpoint`: what is in it, or in each turn of a repeat, is then one
+/// checkpointed segment.
 struct LayerDescription {
   std::string kind{};
   std::vector<NamedArgument> arguments{};

@@ -23,8 +23,18 @@ Set parameter_set(size_t count, HasBias has_bias, At at) {
 
 GroupedAttentionShape grouped_shape(const Layer& layer, int64_t samples) {
   const auto& a = std::get<GroupedQueryArguments>(layer.arguments);
-  return {samples,        layer.input[0], a.embed_dim,  a.num_heads,
-          a.num_kv_heads, a.head_dim,     a.rope_theta, a.sliding_window};
+  GroupedAttentionShape shape{samples,        layer.input[0], a.embed_dim,  a.num_heads,
+                              a.num_kv_heads, a.head_dim,     a.rope_theta, a.sliding_window};
+  shape.norm_eps = a.qk_norm_eps;
+  return shape;
+}
+
+/// The norms of query and key are the last two tensors.
+template <class Set, class At>
+void add_norms(const Layer& layer, At at, Set& set) {
+  if (std::get<GroupedQueryArguments>(layer.arguments).qk_norm_eps) {
+    set.norms = {at(layer.parameters.size() - 2), at(layer.parameters.size() - 1)};
+  }
 }
 
 /// Projections of positions that a rank has, whose index is the scalar `place`.
@@ -38,7 +48,7 @@ GroupedAttentionShape shape_of_projections(const Layer& layer, const LayerCall& 
 
 SwigluShape swiglu_shape(const Layer& layer, int64_t elements) {
   const auto& a = std::get<SwigluArguments>(layer.arguments);
-  return {elements / a.embed_dim, a.embed_dim, a.hidden_dim};
+  return {elements / a.embed_dim, a.embed_dim, a.hidden_dim, a.gelu};
 }
 
 UpsampleShape upsample_shape(const Layer& layer, int64_t samples) {
@@ -113,15 +123,17 @@ void grouped_layer(const Layer& layer, LayerCall& call, bool is_forward) {
     return index + 1 < grouped_projections ? attention.qkv_bias : attention.bias;
   };
   const size_t first = is_forward ? 1 : 2;
-  const auto weights = parameter_set<GroupedAttentionWeights>(
-      grouped_projections, has_bias, [&](size_t index) { return &call.read(first + index); });
+  const auto read = [&](size_t index) { return &call.read(first + index); };
+  auto weights = parameter_set<GroupedAttentionWeights>(grouped_projections, has_bias, read);
+  add_norms(layer, read, weights);
   const GroupedAttentionShape shape = grouped_shape(layer, call.samples());
   if (is_forward) {
     grouped_attention_forward(call.read(0), weights, shape, call.write(0));
     return;
   }
-  const auto gradients = parameter_set<GroupedAttentionGradients>(
-      grouped_projections, has_bias, [&](size_t index) { return call.write_if(1 + index); });
+  const auto write = [&](size_t index) { return call.write_if(1 + index); };
+  auto gradients = parameter_set<GroupedAttentionGradients>(grouped_projections, has_bias, write);
+  add_norms(layer, write, gradients);
   grouped_attention_backward(call.read(1), weights, call.read(0), shape, call.write_if(0),
                              gradients);
 }

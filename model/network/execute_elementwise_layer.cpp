@@ -12,8 +12,11 @@ namespace {
 Pointwise function_of(LayerKind kind) {
   switch (kind) {
     case LayerKind::leaky_relu: return Pointwise::leaky_relu;
+    case LayerKind::relu6: return Pointwise::relu6;
     case LayerKind::silu: return Pointwise::silu;
+    case LayerKind::hardswish: return Pointwise::hardswish;
     case LayerKind::sigmoid: return Pointwise::sigmoid;
+    case LayerKind::hardsigmoid: return Pointwise::hardsigmoid;
     default: return Pointwise::tanh;
   }
 }
@@ -81,8 +84,11 @@ void rms_norm_backward(const Layer& layer, LayerCall& call) {
 bool forward_of_elementwise_layer(const Layer& layer, LayerCall& call) {
   switch (layer.kind) {
     case LayerKind::leaky_relu:
+    case LayerKind::relu6:
     case LayerKind::silu:
+    case LayerKind::hardswish:
     case LayerKind::sigmoid:
+    case LayerKind::hardsigmoid:
     case LayerKind::tanh:
       pointwise_forward(call.read(0), function_of(layer.kind), slope_of(layer), call.write(0));
       return true;
@@ -108,8 +114,11 @@ bool forward_of_elementwise_layer(const Layer& layer, LayerCall& call) {
 bool backward_of_elementwise_layer(const Layer& layer, LayerCall& call) {
   switch (layer.kind) {
     case LayerKind::leaky_relu:
+    case LayerKind::relu6:
     case LayerKind::silu:
+    case LayerKind::hardswish:
     case LayerKind::sigmoid:
+    case LayerKind::hardsigmoid:
     case LayerKind::tanh:
       if (call.wants(0)) {
         pointwise_backward(call.read(1), call.read(0), function_of(layer.kind), slope_of(layer),

@@ -135,6 +135,7 @@ void forward(const Layer& layer, LayerCall& call) {
     default:
       if (!forward_of_sequence_layer(layer, call) && !forward_of_image_layer(layer, call) &&
           !forward_of_elementwise_layer(layer, call) && !forward_of_decoder_layer(layer, call) &&
+          !forward_of_scaling_layer(layer, call) && !forward_of_aside_layer(layer, call) &&
           !forward_of_mixture_layer(layer, call)) {
         return;
       }
@@ -204,6 +205,7 @@ void backward(const Layer& layer, LayerCall& call) {
     default:
       if (!backward_of_sequence_layer(layer, call) && !backward_of_image_layer(layer, call) &&
           !backward_of_elementwise_layer(layer, call) && !backward_of_decoder_layer(layer, call) &&
+          !backward_of_scaling_layer(layer, call) && !backward_of_aside_layer(layer, call) &&
           !backward_of_mixture_layer(layer, call)) {
         return;
       }

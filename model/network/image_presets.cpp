@@ -289,7 +289,11 @@ std::optional<NetworkDescription> describe_image_preset(std::string_view name,
   if (name.starts_with("densenet")) {
     return describe_densenet(name, arguments);
   }
-  return name == "unet" ? std::optional(describe_unet(arguments)) : std::nullopt;
+  if (name == "unet") {
+    return describe_unet(arguments);
+  }
+  std::optional<NetworkDescription> other = describe_mobile_preset(name, arguments);
+  return other ? std::move(other) : describe_window_preset(name, arguments);
 }
 
 }  // namespace lockstep

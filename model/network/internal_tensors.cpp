@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/network/window_shape.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -14,6 +16,18 @@ struct AttentionSizes {
   bool has_dropout = false;
 };
 
+int64_t keys_beside(const Layer& layer) {
+  return layer.kind == LayerKind::cross_attention ? layer.aside->shape[0] : layer.input[0];
+}
+
+/// T5's softmax is in fp32: where scores are narrower, its result is kept beside the probabilities.
+Bytes wide_probabilities(const Layer& layer, DType dtype) {
+  const auto* beside = std::get_if<AsideAttentionArguments>(&layer.arguments);
+  const bool is_wide = beside != nullptr && !beside->scaled && size_of(dtype) < 4 &&
+                       layer.saves.elements > 0 && layer.saves.fixed == Bytes{};
+  return is_wide ? 4_B * (beside->num_heads * layer.input[0] * keys_beside(layer)) : Bytes{};
+}
+
 AttentionSizes attention_sizes(const Layer& layer) {
   const auto* attention = std::get_if<AttentionArguments>(&layer.arguments);
   const bool forms_scores =
@@ -25,6 +39,17 @@ AttentionSizes attention_sizes(const Layer& layer) {
     // Query and sum have a width, key and value another: half of the four are a state.
     const int64_t state = layer.input[0] * (grouped->query_width() + grouped->key_width()) / 2;
     return {state, forms_scores ? grouped->num_heads * layer.input[0] * layer.input[0] : 0, false};
+  }
+  if (const auto* windows = std::get_if<WindowAttentionArguments>(&layer.arguments)) {
+    const WindowShape shape = window_shape(*windows, layer.input);
+    return {shape.positions() * shape.channels, shape.positions() * shape.area() * shape.heads,
+            false};
+  }
+  if (const auto* beside = std::get_if<AsideAttentionArguments>(&layer.arguments)) {
+    const int64_t keys = keys_beside(layer);
+    const int64_t state = (layer.input[0] + keys) * beside->width() / 2;
+    const bool is_flash = layer.saves.fixed > Bytes{};
+    return {state, is_flash ? 0 : beside->num_heads * layer.input[0] * keys, false};
   }
   if (attention == nullptr) {
     return {};
@@ -54,6 +79,20 @@ DType reading_type(const Layer& layer, DType input, const ComputingTypes& types)
   }
 }
 
+ConvertedCopies converted_copies(const Layer& layer) {
+  switch (layer.kind) {
+    case LayerKind::biased_attention: return {.of_input = 3};
+    case LayerKind::cross_attention: return {.of_branch = 2};
+    default: return {};
+  }
+}
+
+Bytes saves_of_autocast(const Layer& layer) {
+  return layer.kind == LayerKind::window_attention && layer.saves.elements > 0
+             ? 4_B * attention_sizes(layer).scores
+             : Bytes{};
+}
+
 bool copies_input(const Layer& layer) { return layer.kind == LayerKind::multihead_attention; }
 
 // Beside query, key, value and the weighted sum, MultiheadAttention saves that sum once more, in
@@ -61,7 +100,8 @@ bool copies_input(const Layer& layer) { return layer.kind == LayerKind::multihea
 Bytes own_saves(const Layer& layer, DType dtype) {
   const bool reorders = layer.saves.elements > 0 && reorders_sum(layer, dtype);
   const int64_t reordered = reorders ? elements_of(layer.input) : 0;
-  return Bytes(size_of(dtype)) * (layer.saves.elements + reordered) + layer.saves.fixed;
+  return Bytes(size_of(dtype)) * (layer.saves.elements + reordered) + layer.saves.fixed +
+         wide_probabilities(layer, dtype);
 }
 
 Bytes core_saves(const Layer& layer, DType dtype) {

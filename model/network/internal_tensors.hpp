@@ -14,6 +14,18 @@ DType reading_type(const Layer& layer, DType input, const ComputingTypes& types)
 /// that, and saves the copy instead of the input. Not so with a batch of 1, which is neglected.
 bool copies_input(const Layer& layer);
 
+/// Products of the layer that read its input, or the tensor beside it, each of which converts it
+/// for itself and keeps the result: autocast remembers what it has converted of weights alone.
+struct ConvertedCopies {
+  int64_t of_input = 1;
+  int64_t of_branch = 1;
+};
+ConvertedCopies converted_copies(const Layer& layer);
+
+/// What autocast has saved beside: of attention in windows, whose scores become fp32 with the bias,
+/// the probabilities before they are narrow again.
+Bytes saves_of_autocast(const Layer& layer);
+
 /// Bytes of one sample that the layer's backward needs beside input and output, in `dtype`.
 Bytes own_saves(const Layer& layer, DType dtype);
 /// The share of attention's core in them: what selective recomputation makes again.

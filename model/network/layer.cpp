@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace lockstep {
@@ -17,65 +18,106 @@ int64_t elements_of(const Shape& shape) {
 
 std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-std::string_view name_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::linear: return "linear";
-    case LayerKind::bias: return "bias";
-    case LayerKind::relu: return "relu";
-    case LayerKind::leaky_relu: return "leaky_relu";
-    case LayerKind::gelu: return "gelu";
-    case LayerKind::silu: return "silu";
-    case LayerKind::sigmoid: return "sigmoid";
-    case LayerKind::tanh: return "tanh";
-    case LayerKind::softmax: return "softmax";
-    case LayerKind::identity: return "identity";
-    case LayerKind::embedding: return "embedding";
-    case LayerKind::positional_embedding: return "positional_embedding";
-    case LayerKind::batch_norm: return "batch_norm";
-    case LayerKind::layer_norm: return "layer_norm";
-    case LayerKind::rms_norm: return "rms_norm";
-    case LayerKind::group_norm: return "group_norm";
-    case LayerKind::conv1d: return "conv1d";
-    case LayerKind::conv2d: return "conv2d";
-    case LayerKind::conv_transpose2d: return "conv_transpose2d";
-    case LayerKind::max_pool2d: return "max_pool2d";
-    case LayerKind::avg_pool2d: return "avg_pool2d";
-    case LayerKind::adaptive_avg_pool2d: return "adaptive_avg_pool2d";
-    case LayerKind::flatten: return "flatten";
-    case LayerKind::dropout: return "dropout";
-    case LayerKind::multihead_attention: return "multihead_attention";
-    case LayerKind::causal_self_attention: return "causal_self_attention";
-    case LayerKind::grouped_query_attention: return "grouped_query_attention";
-    case LayerKind::attention_core: return "attention_core";
-    case LayerKind::attention_projections: return "attention_projections";
-    case LayerKind::swiglu: return "swiglu";
-    case LayerKind::mixture_of_experts: return "mixture_of_experts";
-    case LayerKind::lstm: return "lstm";
-    case LayerKind::upsample: return "upsample";
-    case LayerKind::patch_sequence: return "patch_sequence";
-    case LayerKind::first_position: return "first_position";
-    case LayerKind::residual_begin: return "residual_begin";
-    case LayerKind::residual_shortcut: return "residual_shortcut";
-    case LayerKind::residual_add: return "residual_add";
-    case LayerKind::residual_concatenate: return "residual_concatenate";
-    case LayerKind::exchange: return "exchange";
-    case LayerKind::buffer: return "buffer";
-    case LayerKind::cost: return "cost";
-    case LayerKind::cross_entropy_loss: return "cross_entropy_loss";
-    case LayerKind::nll_loss: return "nll_loss";
-    case LayerKind::mse_loss: return "mse_loss";
-    case LayerKind::l1_loss: return "l1_loss";
-    case LayerKind::smooth_l1_loss: return "smooth_l1_loss";
-    case LayerKind::huber_loss: return "huber_loss";
-    case LayerKind::bce_loss: return "bce_loss";
-    case LayerKind::bce_with_logits_loss: return "bce_with_logits_loss";
-    case LayerKind::kl_div_loss: return "kl_div_loss";
+namespace {
+
+struct NamedKind {
+  LayerKind kind;
+  std::string_view name;
+};
+/// In the order of the kinds.
+constexpr NamedKind named_kinds[] = {
+    {LayerKind::linear, "linear"},
+    {LayerKind::bias, "bias"},
+    {LayerKind::relu, "relu"},
+    {LayerKind::relu6, "relu6"},
+    {LayerKind::leaky_relu, "leaky_relu"},
+    {LayerKind::gelu, "gelu"},
+    {LayerKind::silu, "silu"},
+    {LayerKind::hardswish, "hardswish"},
+    {LayerKind::sigmoid, "sigmoid"},
+    {LayerKind::hardsigmoid, "hardsigmoid"},
+    {LayerKind::tanh, "tanh"},
+    {LayerKind::softmax, "softmax"},
+    {LayerKind::identity, "identity"},
+    {LayerKind::embedding, "embedding"},
+    {LayerKind::positional_embedding, "positional_embedding"},
+    {LayerKind::batch_norm, "batch_norm"},
+    {LayerKind::layer_norm, "layer_norm"},
+    {LayerKind::rms_norm, "rms_norm"},
+    {LayerKind::group_norm, "group_norm"},
+    {LayerKind::scale, "scale"},
+    {LayerKind::layer_scale, "layer_scale"},
+    {LayerKind::conv1d, "conv1d"},
+    {LayerKind::conv2d, "conv2d"},
+    {LayerKind::conv_transpose2d, "conv_transpose2d"},
+    {LayerKind::max_pool2d, "max_pool2d"},
+    {LayerKind::avg_pool2d, "avg_pool2d"},
+    {LayerKind::adaptive_avg_pool2d, "adaptive_avg_pool2d"},
+    {LayerKind::flatten, "flatten"},
+    {LayerKind::dropout, "dropout"},
+    {LayerKind::stochastic_depth, "stochastic_depth"},
+    {LayerKind::multihead_attention, "multihead_attention"},
+    {LayerKind::causal_self_attention, "causal_self_attention"},
+    {LayerKind::grouped_query_attention, "grouped_query_attention"},
+    {LayerKind::relative_position_bias, "relative_position_bias"},
+    {LayerKind::biased_attention, "biased_attention"},
+    {LayerKind::cross_attention, "cross_attention"},
+    {LayerKind::window_attention, "window_attention"},
+    {LayerKind::attention_core, "attention_core"},
+    {LayerKind::attention_projections, "attention_projections"},
+    {LayerKind::swiglu, "swiglu"},
+    {LayerKind::mixture_of_experts, "mixture_of_experts"},
+    {LayerKind::lstm, "lstm"},
+    {LayerKind::upsample, "upsample"},
+    {LayerKind::patch_sequence, "patch_sequence"},
+    {LayerKind::first_position, "first_position"},
+    {LayerKind::positions, "positions"},
+    {LayerKind::permute, "permute"},
+    {LayerKind::patch_merging, "patch_merging"},
+    {LayerKind::residual_begin, "residual_begin"},
+    {LayerKind::residual_shortcut, "residual_shortcut"},
+    {LayerKind::residual_add, "residual_add"},
+    {LayerKind::residual_concatenate, "residual_concatenate"},
+    {LayerKind::residual_multiply, "residual_multiply"},
+    {LayerKind::aside_end, "aside_end"},
+    {LayerKind::exchange, "exchange"},
+    {LayerKind::buffer, "buffer"},
+    {LayerKind::cost, "cost"},
+    {LayerKind::cross_entropy_loss, "cross_entropy_loss"},
+    {LayerKind::nll_loss, "nll_loss"},
+    {LayerKind::mse_loss, "mse_loss"},
+    {LayerKind::l1_loss, "l1_loss"},
+    {LayerKind::smooth_l1_loss, "smooth_l1_loss"},
+    {LayerKind::huber_loss, "huber_loss"},
+    {LayerKind::bce_loss, "bce_loss"},
+    {LayerKind::bce_with_logits_loss, "bce_with_logits_loss"},
+    {LayerKind::kl_div_loss, "kl_div_loss"},
+};
+
+constexpr bool are_in_order() {
+  for (size_t i = 0; i < std::size(named_kinds); ++i) {
+    if (named_kinds[i].kind != static_cast<LayerKind>(i)) {
+      return false;
+    }
   }
-  return "?";
+  return std::size(named_kinds) == static_cast<size_t>(last_layer_kind) + 1;
+}
+static_assert(are_in_order(), "every kind has a name");
+
+}  // namespace
+
+std::string_view name_of(LayerKind kind) { return named_kinds[static_cast<size_t>(kind)].name; }
+
+bool joins_branches(LayerKind kind) {
+  return kind == LayerKind::residual_add || kind == LayerKind::residual_concatenate ||
+         kind == LayerKind::residual_multiply;
 }
 
-bool ends_residual(LayerKind kind) {
-  return kind == LayerKind::residual_add || kind == LayerKind::residual_concatenate;
+bool ends_residual(LayerKind kind) { return joins_branches(kind) || kind == LayerKind::aside_end; }
+
+bool is_marker(LayerKind kind) {
+  return kind == LayerKind::residual_begin || kind == LayerKind::residual_shortcut ||
+         ends_residual(kind);
 }
 
 bool is_loss(LayerKind kind) { return kind >= LayerKind::cross_entropy_loss; }

@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "model/core/dtype.hpp"
 #include "model/core/units.hpp"
 #include "model/network/context_part.hpp"
+#include "model/network/layer_arguments.hpp"
 #include "model/network/tensor_cut.hpp"
 
 namespace lockstep {
@@ -27,10 +27,13 @@ enum class LayerKind : uint8_t {
   linear,
   bias,  ///< y = x + b over the last dimension
   relu,
+  relu6,
   leaky_relu,
   gelu,
   silu,
+  hardswish,
   sigmoid,
+  hardsigmoid,
   tanh,
   softmax,
   identity,
@@ -40,6 +43,8 @@ enum class LayerKind : uint8_t {
   layer_norm,
   rms_norm,
   group_norm,
+  scale,        ///< multiplies by a constant
+  layer_scale,  ///< multiplies by a parameter, as ConvNeXt and CaiT do
   conv1d,
   conv2d,
   conv_transpose2d,
@@ -48,9 +53,14 @@ enum class LayerKind : uint8_t {
   adaptive_avg_pool2d,
   flatten,
   dropout,
+  stochastic_depth,         ///< drops the branch of a residual, for each sample by itself
   multihead_attention,      ///< self-attention: query = key = value = input
   causal_self_attention,    ///< the same with a causal mask, parameters named as in GPT-2
   grouped_query_attention,  ///< causal, rotary, several query heads for each key; named as in Llama
+  relative_position_bias,   ///< of T5: a number for each head and pair of positions
+  biased_attention,         ///< self-attention that adds what was put aside to its scores, as T5
+  cross_attention,          ///< of the input to what was put aside, as a decoder's
+  window_attention,         ///< in windows of an image, as Swin; named as in torchvision
   attention_core,           ///< of query, key and value side by side: scores, softmax, weighted sum
   attention_projections,    ///< of grouped attention: turned query and key, and value, side by side
   swiglu,                   ///< gated feed-forward, W_down (silu(W_gate x) * W_up x)
@@ -59,10 +69,15 @@ enum class LayerKind : uint8_t {
   upsample,              ///< of images, to the nearest element
   patch_sequence,        ///< an image's pixels as positions of a sequence, behind a class token
   first_position,        ///< of a sequence
+  positions,             ///< some of a sequence
+  permute,               ///< the dimensions of a sample in a different order
+  patch_merging,         ///< four neighbours of an image side by side, as Swin
   residual_begin,        ///< remembers its input
   residual_shortcut,     ///< puts the result aside and continues from what was remembered
   residual_add,          ///< adds what was remembered, or put aside
   residual_concatenate,  ///< puts what was remembered before the result, channel by channel
+  residual_multiply,     ///< multiplies what was remembered by the result
+  aside_end,             ///< what was put aside is not read behind it
   exchange,              ///< between ranks that compute the layers around it together
   buffer,                ///< only holds a buffer (register_buffer)
   cost,                  ///< known only by its price
@@ -79,7 +94,11 @@ enum class LayerKind : uint8_t {
 inline constexpr LayerKind last_layer_kind = LayerKind::kl_div_loss;
 std::string_view name_of(LayerKind kind);
 /// Two branches of a skip connection meet there.
+bool joins_branches(LayerKind kind);
+/// The same, or the end of what reads a tensor that was put aside.
 bool ends_residual(LayerKind kind);
+/// A mark of the flattened network, which is no module.
+bool is_marker(LayerKind kind);
 /// It turns output and target into one number, and stands under `loss`.
 bool is_loss(LayerKind kind);
 /// A loss whose targets are classes, one for each row of scores.
@@ -109,180 +128,6 @@ struct BufferTensor {
   Bytes byte_size() const { return Bytes(size_of(dtype)) * elements(); }
 };
 
-/// The arguments that the arithmetic of a layer needs, with torch's defaults.
-struct LinearArguments {
-  int64_t in_features = 0;
-  int64_t out_features = 0;
-  bool bias = true;
-};
-struct BiasArguments {
-  int64_t features = 0;
-  int32_t shares = 1;  ///< of so many ranks each adds its share, and has the whole gradient
-};
-struct EmbeddingArguments {
-  int64_t num_embeddings = 0;
-  int64_t embedding_dim = 0;
-  bool is_part = false;  ///< of the rows of a vocabulary: indices of other rows give 0
-};
-struct BatchNormArguments {
-  int64_t num_features = 0;
-  double eps = 1e-5;
-  double momentum = 0.1;
-  bool affine = true;
-  bool track_running_stats = true;
-};
-struct LayerNormArguments {
-  Shape normalized_shape{};
-  double eps = 1e-5;
-  bool elementwise_affine = true;
-  bool bias = true;
-};
-struct RmsNormArguments {
-  Shape normalized_shape{};
-  std::optional<double> eps{};  ///< absent: the distance from 1 to the next number of the input
-  bool elementwise_affine = true;
-};
-struct GroupNormArguments {
-  int64_t num_groups = 0;
-  int64_t num_channels = 0;
-  double eps = 1e-5;
-  bool affine = true;
-};
-/// Height first, then width.
-using Pair = std::array<int64_t, 2>;
-/// Of Conv1d too, whose images have a height of 1.
-struct Conv2dArguments {
-  int64_t in_channels = 0;
-  int64_t out_channels = 0;
-  Pair kernel_size{1, 1};
-  Pair stride{1, 1};
-  Pair padding{0, 0};
-  Pair dilation{1, 1};
-  int64_t groups = 1;
-  bool bias = true;
-};
-struct ConvTranspose2dArguments {
-  Conv2dArguments mirrored{};  ///< the convolution that turns the output's shape into the input's
-  Pair output_padding{0, 0};
-};
-struct Pool2dArguments {
-  Pair kernel_size{1, 1};
-  Pair stride{1, 1};  ///< defaults to the kernel size, as in torch
-  Pair padding{0, 0};
-};
-struct AdaptivePool2dArguments {
-  Pair output_size{1, 1};
-};
-struct LeakyReluArguments {
-  double negative_slope = 0.01;
-};
-struct SoftmaxArguments {
-  int64_t dimension = 0;  ///< of a sample, from 0
-};
-struct GeluArguments {
-  bool tanh = false;  ///< the approximation of GPT-2
-};
-struct DropoutArguments {
-  double p = 0.5;
-};
-struct AttentionArguments {
-  int64_t embed_dim = 0;
-  int64_t num_heads = 0;
-  double dropout = 0;
-  bool bias = true;
-  bool causal = false;  ///< of a core alone; the kinds of whole layers say it themselves
-};
-/// Positions attend to themselves and to those before them.
-struct GroupedQueryArguments {
-  int64_t embed_dim = 0;
-  int64_t num_heads = 0;
-  int64_t num_kv_heads = 0;  ///< divides num_heads; each serves as many query heads
-  int64_t head_dim = 0;
-  double rope_theta = 10000;   ///< base of the rotary embedding's wavelengths
-  int64_t sliding_window = 0;  ///< positions that one attends to, itself included; 0: all before
-  bool bias = false;           ///< of the output's projection
-  bool qkv_bias = false;       ///< of the three others
-  int64_t query_width() const { return num_heads * head_dim; }
-  int64_t key_width() const { return num_kv_heads * head_dim; }
-};
-struct SwigluArguments {
-  int64_t embed_dim = 0;
-  int64_t hidden_dim = 0;
-  bool bias = false;
-};
-/// What an expert computes between its products.
-enum class ExpertKind : uint8_t {
-  swiglu,  ///< w2 (silu(w1 x) * w3 x)
-  gelu,    ///< w2 gelu(w1 x)
-  relu,    ///< w2 relu(w1 x)
-};
-struct MixtureArguments {
-  int64_t embed_dim = 0;
-  int64_t hidden_dim = 0;
-  int64_t num_experts = 0;
-  int64_t top_k = 1;
-  ExpertKind expert = ExpertKind::swiglu;
-  bool renormalized = true;  ///< the weights of the chosen experts sum to 1
-  /// An expert takes at most this many times its share of the batch's choices; absent: all.
-  std::optional<double> capacity_factor{};
-  double aux_loss_coef = 0;  ///< of the load-balancing loss, which enters gradients alone
-  bool grouped = false;      ///< each weight of all experts is one tensor, as in torchtitan
-  double imbalance = 1;      ///< assumed: tokens of the busiest rank over the mean
-  int32_t ranks = 1;         ///< that divide the experts
-  int64_t weights_per_expert() const { return expert == ExpertKind::swiglu ? 3 : 2; }
-  int64_t own_experts() const { return num_experts / ranks; }
-};
-struct LstmArguments {
-  int64_t input_size = 0;
-  int64_t hidden_size = 0;
-  int64_t num_layers = 1;
-  bool bias = true;
-};
-struct UpsampleArguments {
-  Pair scale_factor{1, 1};
-};
-struct PatchSequenceArguments {
-  int64_t channels = 0;
-  bool class_token = true;
-};
-/// What ranks that compute a layer together do with an activation, or with its gradient.
-enum class TensorExchange : uint8_t {
-  none,            ///< it stays as it is
-  all_reduce,      ///< terms become their sum
-  all_gather,      ///< parts along a dimension become the whole
-  reduce_scatter,  ///< terms of the whole become parts of the sum
-  split,           ///< of a whole that all of them have each keeps its part: nothing travels
-};
-struct ExchangeArguments {
-  TensorExchange forward = TensorExchange::none;
-  TensorExchange backward = TensorExchange::none;
-  size_t dimension = 0;  ///< of a sample, along which parts lie
-  int32_t ranks = 1;
-  int32_t backward_times = 1;  ///< layers behind it whose terms of the gradient travel one by one
-};
-/// The prices of `Cost`, for one sample; `backward` is for both gradients, and the input gradient's
-/// pass stands for it.
-struct CostArguments {
-  Time forward{};
-  Time backward{};
-  Bytes activation{};
-};
-struct LossArguments {
-  bool mean = true;         ///< else the sum
-  double threshold = 1;     ///< `beta` of SmoothL1Loss, `delta` of HuberLoss
-  bool batch_mean = false;  ///< of KLDivLoss: the sum over the number of samples
-  bool log_target = false;  ///< of KLDivLoss: the targets are logarithms
-  int32_t parts = 1;        ///< of the classes: each of so many ranks has the scores of one
-};
-using LayerArguments =
-    std::variant<std::monostate, LinearArguments, BiasArguments, EmbeddingArguments,
-                 BatchNormArguments, LayerNormArguments, RmsNormArguments, GroupNormArguments,
-                 Conv2dArguments, ConvTranspose2dArguments, Pool2dArguments,
-                 AdaptivePool2dArguments, LeakyReluArguments, SoftmaxArguments, GeluArguments,
-                 DropoutArguments, AttentionArguments, GroupedQueryArguments, SwigluArguments,
-                 MixtureArguments, LstmArguments, UpsampleArguments, PatchSequenceArguments,
-                 ExchangeArguments, CostArguments, LossArguments>;
-
 /// The kernels of a layer: one forward, and of the backward the part that is passed to the layer
 /// before and the part that fills the gradient buffers.
 enum class Pass : uint8_t { forward, input_gradient, weight_gradient };
@@ -302,6 +147,7 @@ struct Work {
 struct Saves {
   bool input = false;
   bool output = false;
+  bool branch = false;   ///< what a residual's end joins to its input, or what was put aside
   int64_t elements = 0;  ///< further tensors of the compute type
   Bytes fixed{};         ///< masks, indices and fp32 statistics, whatever the compute type
   bool is_view = false;  ///< the output is the input's own memory
@@ -313,6 +159,13 @@ struct AttentionCore {
   Work work{};
   int64_t elements = 0;
   Bytes fixed{};
+};
+
+/// What a layer reads beside its input: the tensor that the residual beginning at layer `begin` has
+/// put aside.
+struct AsideInput {
+  size_t begin = 0;
+  Shape shape{};
 };
 
 /// One layer of the flattened network. Sizes are for one sample.
@@ -328,6 +181,7 @@ struct Layer {
   std::optional<size_t> tied_layer{};
   Shape input{};
   Shape output{};
+  std::optional<AsideInput> aside{};
   std::array<Work, 3> work{};  ///< by Pass
   Saves saves{};
   std::optional<AttentionCore> attention_core{};

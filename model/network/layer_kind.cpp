@@ -12,7 +12,8 @@ std::vector<LayerKindEntry> layer_kinds() {
        {dense_layer_kinds(), norm_layer_kinds(), convolution_layer_kinds(), spatial_layer_kinds(),
         attention_layer_kinds(), decoder_layer_kinds(), mixture_layer_kinds(),
         recurrent_layer_kinds(), rearranging_layer_kinds(), plain_layer_kinds(),
-        activation_layer_kinds(), loss_layer_kinds()}) {
+        activation_layer_kinds(), scaling_layer_kinds(), window_layer_kinds(), aside_layer_kinds(),
+        loss_layer_kinds()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

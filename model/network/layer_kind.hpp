@@ -12,6 +12,7 @@ namespace lockstep {
 struct LayerContext {
   const Shape& input;
   bool flash_attention;
+  const Shape* aside = nullptr;  ///< of what was put aside, where the kind reads it
 };
 
 /// One kind of torch.nn layer: its name, the order of its positional arguments, and the function
@@ -20,6 +21,7 @@ struct LayerKindEntry {
   std::string_view name;
   std::vector<std::string_view> positions;
   void (*fill)(const LayerContext&, ArgumentReader&, Layer&);
+  bool reads_aside = false;
 };
 
 /// All kinds; containers are not among them.
@@ -33,6 +35,9 @@ std::vector<LayerKindEntry> decoder_layer_kinds();
 std::vector<LayerKindEntry> mixture_layer_kinds();
 std::vector<LayerKindEntry> recurrent_layer_kinds();
 std::vector<LayerKindEntry> rearranging_layer_kinds();
+std::vector<LayerKindEntry> scaling_layer_kinds();
+std::vector<LayerKindEntry> window_layer_kinds();
+std::vector<LayerKindEntry> aside_layer_kinds();
 std::vector<LayerKindEntry> plain_layer_kinds();
 std::vector<LayerKindEntry> activation_layer_kinds();
 std::vector<LayerKindEntry> norm_layer_kinds();

@@ -45,6 +45,8 @@ class ModuleMemory {
       : network_(network), types_(types), begin_(begin), end_(end), layers_(end - begin) {
     inputs_.resize(end - begin);
     outputs_.resize(end - begin);
+    branches_.resize(end - begin);
+    depths_.resize(end - begin);
   }
 
   /// `feeds_module`: its output is the input of another module, which keeps it.
@@ -103,8 +105,10 @@ class ModuleMemory {
   std::vector<LayerMemory> layers_;
   LayerMemory loss_;
   std::vector<Tensor> tensors_;
-  std::vector<size_t> inputs_;   ///< by layer, the tensor that it reads
-  std::vector<size_t> outputs_;  ///< by layer, the tensor that it hands on
+  std::vector<size_t> inputs_;    ///< by layer, the tensor that it reads
+  std::vector<size_t> outputs_;   ///< by layer, the tensor that it hands on
+  std::vector<size_t> branches_;  ///< by layer, the tensor that it reads beside
+  std::vector<size_t> depths_;    ///< by layer that begins a residual, how many are open around it
   size_t current_ = 0;
 };
 
@@ -135,7 +139,12 @@ size_t ModuleMemory::pass(size_t index, std::vector<SkipPath>& paths) {
   const Layer& layer = this->layer(index);
   const Tensor input = tensors_[current_];
   if (layer.kind == LayerKind::residual_begin) {
+    depths_[index - begin_] = paths.size();
     paths.push_back({current_, std::nullopt});
+    return current_;
+  }
+  if (layer.kind == LayerKind::aside_end) {
+    paths.pop_back();
     return current_;
   }
   if (layer.kind == LayerKind::residual_shortcut) {
@@ -147,9 +156,16 @@ size_t ModuleMemory::pass(size_t index, std::vector<SkipPath>& paths) {
   }
   bool has_gradient = input.has_gradient || is_trainable(network_, layer);
   DType branch = input.dtype;
+  if (layer.aside) {
+    const size_t read = paths.at(depths_[layer.aside->begin - begin_]).other();
+    branches_[index - begin_] = read;
+    tensors_[read].last = index;
+    has_gradient = has_gradient || tensors_[read].has_gradient;
+  }
   if (ends_residual(layer.kind)) {
     Tensor& other = tensors_[paths.back().other()];
     other.last = index;
+    branches_[index - begin_] = paths.back().other();
     branch = other.dtype;
     has_gradient = has_gradient || other.has_gradient;
     paths.pop_back();
@@ -171,9 +187,11 @@ void ModuleMemory::keep_saved(size_t index) {
     saver = std::min(saver, index);
   };
   Tensor& input = tensors_[input_of(index)];
-  Bytes own = own_saves(layer, reading_type(layer, input));
+  Bytes own = own_saves(layer, reading_type(layer, input)) +
+              (types_.is_mixed() ? saves_of_autocast(layer) : Bytes{});
+  const ConvertedCopies copies = converted_copies(layer);
   if (layer.saves.input && (converts_input(layer, input) || copies_input(layer))) {
-    own += bytes_of(input.elements, reading_type(layer, input));
+    own += bytes_of(input.elements, reading_type(layer, input)) * copies.of_input;
   } else if (layer.saves.input) {
     keep(input, runs_again);
   }
@@ -182,6 +200,17 @@ void ModuleMemory::keep_saved(size_t index) {
   }
   if (layer.saves.output) {
     keep(tensors_[output_of(index)], runs_again);
+  }
+  if (layer.saves.branch || (segment != nullptr && layer.aside)) {
+    Tensor& branch = tensors_[branches_[index - begin_]];
+    const bool is_converted =
+        layer.saves.branch && is_product(layer.kind) && converts_input(layer, branch);
+    if (is_converted) {
+      own += bytes_of(branch.elements, reading_type(layer, branch)) * copies.of_branch;
+    }
+    if (!is_converted || (segment != nullptr && layer.aside)) {
+      keep(branch, runs_again);
+    }
   }
   const Bytes again = runs_again ? own : is_core ? core_saves(layer, types_.activations) : Bytes{};
   at(index).recomputed += again;
@@ -295,7 +324,17 @@ void ModuleMemory::walk_backward() {
     LayerMemory& here = at(index);
     const Tensor& input = tensors_[input_of(index)];
     const Tensor& output = tensors_[output_of(index)];
-    if (ends_residual(each.kind)) {
+    if (each.kind == LayerKind::residual_multiply) {
+      // Its own two gradients stand beside that of the product, and then one of them waits.
+      const Bytes branch = tensors_[branches_[index - begin_]].bytes;
+      here.backward = waits + (shared ? Bytes{} : output.bytes) + branch + input.bytes;
+      waiting.push_back(branch);
+      waits += branch;
+      shared = false;
+    } else if (each.kind == LayerKind::aside_end) {
+      waiting.emplace_back();  // the gradients of its readers come first
+      here.backward = waits + (shared ? Bytes{} : output.bytes);
+    } else if (ends_residual(each.kind)) {
       waiting.push_back(output.bytes);
       waits += output.bytes;
       // Parts of a joined gradient are views of it.
@@ -311,6 +350,14 @@ void ModuleMemory::walk_backward() {
       here.backward = waits + (shared ? Bytes{} : output.bytes);
       waits -= waiting.back();
       waiting.pop_back();
+      shared = false;
+    } else if (each.aside) {
+      const Bytes beside = tensors_[branches_[index - begin_]].bytes;
+      Bytes& sum = waiting.at(depths_[each.aside->begin - begin_]);
+      // Each reader's gradient of it is added to those of the readers behind.
+      waits += beside - sum;
+      sum = beside;
+      here.backward = waits + beside + backward_of(each, input, shared ? Bytes{} : output.bytes);
       shared = false;
     } else if (hands_gradient_on(each)) {
       here.backward = waits + (shared ? Bytes{} : output.bytes);

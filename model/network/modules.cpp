@@ -21,6 +21,9 @@ void append(NamedNetwork part, Network& whole) {
     if (layer.tied_layer) {
       *layer.tied_layer += offset;
     }
+    if (layer.aside) {
+      layer.aside->begin += offset;
+    }
     whole.layers.push_back(std::move(layer));
   }
   for (CheckpointedSegment segment : part.network.segments) {

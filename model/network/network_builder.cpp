@@ -20,7 +20,7 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
                          const std::string& path) {
   if (!is_container(description.kind) && !description.layers.empty()) {
     complain(path, description.source, fmt::format("{} holds no layers", description.kind),
-             "use Sequential, Residual, Concatenate or repeat");
+             "use Sequential, Residual, Concatenate, Multiply, Aside or repeat");
     return false;
   }
   if (is_container(description.kind) && !description.initial.empty()) {
@@ -29,7 +29,8 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
              "write `initial` on the layers in it");
     return false;
   }
-  if (description.kind != "Residual" && !description.shortcut.empty()) {
+  if (description.kind != "Residual" && description.kind != "Aside" &&
+      !description.shortcut.empty()) {
     complain(path, description.source, fmt::format("{} has no shortcut", description.kind),
              "use Residual");
     return false;
@@ -37,8 +38,12 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
   if (description.kind == "Sequential") {
     return add_sequential(description, level, path);
   }
-  if (description.kind == "Residual" || description.kind == "Concatenate") {
+  if (description.kind == "Residual" || description.kind == "Concatenate" ||
+      description.kind == "Multiply") {
     return add_residual(description, level, path);
+  }
+  if (description.kind == "Aside") {
+    return add_aside(description, level, path);
   }
   if (description.kind == "TransformerEncoderLayer") {
     return add_encoder_layer(description, level, path);
@@ -99,13 +104,16 @@ bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLeve
     return false;
   }
   const Shape result = shape_;
-  if (description.kind == "Concatenate") {
-    if (!can_join(description, remembered, path)) {
+  if (description.kind != "Residual") {
+    const bool is_product = description.kind == "Multiply";
+    if (!(is_product ? can_multiply(description, remembered, path)
+                     : can_join(description, remembered, path))) {
       return false;
     }
-    Shape joined = result;
-    joined.front() += remembered.front();
-    add_marker(LayerKind::residual_concatenate, inside, joined);
+    Shape joined = remembered;
+    joined.front() += is_product ? 0 : result.front();
+    add_marker(is_product ? LayerKind::residual_multiply : LayerKind::residual_concatenate, inside,
+               joined);
     end_block(block);
     end_segment(first, recomputation);
     return true;
@@ -143,6 +151,22 @@ bool NetworkBuilder::can_join(const LayerDescription& description, const Shape& 
                        text_of(remembered), text_of(shape_)),
            "let its `layers` keep all sizes but the first");
   return false;
+}
+
+/// Whether each size of the result is that of what was remembered, or 1.
+bool NetworkBuilder::can_multiply(const LayerDescription& description, const Shape& remembered,
+                                  const std::string& path) {
+  bool fits = remembered.size() == shape_.size() && !remembered.empty();
+  for (size_t i = 0; fits && i < shape_.size(); ++i) {
+    fits = shape_[i] == 1 || shape_[i] == remembered[i];
+  }
+  if (!fits) {
+    complain(path, description.source,
+             fmt::format("{} cannot be multiplied by {}", text_of(remembered), text_of(shape_)),
+             fmt::format("let its `layers` end in {}, or in 1 where one factor is for all",
+                         text_of(remembered)));
+  }
+  return fits;
 }
 
 bool NetworkBuilder::add_repeat(const LayerDescription& description, LayerLevel& level,
@@ -238,6 +262,15 @@ void NetworkBuilder::add_marker(LayerKind kind, const LayerLevel& inside, const 
   // The sum is one kernel forward; backward adds the two branches' gradients where they began.
   if (kind == LayerKind::residual_concatenate) {
     layer.work[static_cast<size_t>(Pass::forward)] = {.elements = 2 * elements_of(output)};
+  } else if (kind == LayerKind::residual_multiply) {
+    // Backward multiplies the gradient by either factor, and sums one of the products over what its
+    // factor was for.
+    const int64_t whole = elements_of(output);
+    layer.work[static_cast<size_t>(Pass::forward)] = {.elements = 2 * whole + elements_of(shape_)};
+    layer.work[static_cast<size_t>(Pass::input_gradient)] = {
+        .elements = (elements_of(shape_) == whole ? 6 : 7) * whole};
+    layer.saves.input = true;
+    layer.saves.branch = true;
   } else if (kind == LayerKind::residual_add) {
     layer.work[static_cast<size_t>(Pass::forward)] = {.elements = 3 * elements_of(output)};
   } else if (kind == LayerKind::residual_begin) {

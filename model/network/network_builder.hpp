@@ -26,6 +26,13 @@ struct LayerLevel {
   int64_t next_number = 0;
 };
 
+/// A tensor that layers inside of an Aside may read.
+struct OpenAside {
+  std::string name{};
+  AsideInput tensor{};
+  bool is_read = false;
+};
+
 /// Walks a description in order and appends layer after layer. Containers and names are in
 /// network_builder.cpp, single layers and the whole in build.cpp.
 class NetworkBuilder {
@@ -48,6 +55,10 @@ class NetworkBuilder {
                     const std::string& path);
   bool can_join(const LayerDescription& description, const Shape& remembered,
                 const std::string& path);
+  bool can_multiply(const LayerDescription& description, const Shape& remembered,
+                    const std::string& path);
+  bool add_aside(const LayerDescription& description, LayerLevel& level, const std::string& path);
+  OpenAside* find_aside(ArgumentReader& arguments, std::string_view kind);
   bool add_encoder_layer(const LayerDescription& description, LayerLevel& level,
                          const std::string& path);
   bool add_repeat(const LayerDescription& description, LayerLevel& level, const std::string& path);
@@ -81,6 +92,7 @@ class NetworkBuilder {
   Shape shape_;
   std::map<std::string, size_t> layer_of_name_;
   std::map<std::string, int64_t> markers_;  ///< how often a marker's name was wanted
+  std::vector<OpenAside> asides_;           ///< the innermost last
   int64_t turns_ = 0;                       ///< of all repeats
   bool in_segment_ = false;                 ///< of activation checkpointing
   Int128 parameter_elements_ = 0;

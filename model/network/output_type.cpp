@@ -17,7 +17,10 @@ DType wider(DType a, DType b) {
 bool hands_on(LayerKind kind) {
   return kind == LayerKind::flatten || kind == LayerKind::buffer || kind == LayerKind::identity ||
          kind == LayerKind::residual_begin || kind == LayerKind::dropout ||
-         kind == LayerKind::first_position || kind == LayerKind::exchange;
+         kind == LayerKind::stochastic_depth || kind == LayerKind::first_position ||
+         kind == LayerKind::permute || kind == LayerKind::positions || kind == LayerKind::scale ||
+         kind == LayerKind::aside_end || kind == LayerKind::patch_merging ||
+         kind == LayerKind::exchange;
 }
 
 }  // namespace
@@ -26,9 +29,10 @@ bool is_product(LayerKind kind) {
   return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
          kind == LayerKind::conv_transpose2d || kind == LayerKind::multihead_attention ||
          kind == LayerKind::causal_self_attention || kind == LayerKind::grouped_query_attention ||
-         kind == LayerKind::attention_core || kind == LayerKind::attention_projections ||
-         kind == LayerKind::swiglu || kind == LayerKind::mixture_of_experts ||
-         kind == LayerKind::lstm;
+         kind == LayerKind::window_attention || kind == LayerKind::biased_attention ||
+         kind == LayerKind::cross_attention || kind == LayerKind::attention_core ||
+         kind == LayerKind::attention_projections || kind == LayerKind::swiglu ||
+         kind == LayerKind::mixture_of_experts || kind == LayerKind::lstm;
 }
 
 DType output_type(const Layer& layer, DType input, DType branch, const ComputingTypes& types) {
@@ -39,11 +43,14 @@ DType output_type(const Layer& layer, DType input, DType branch, const Computing
     return types.activations;
   }
   switch (layer.kind) {
+    case LayerKind::relative_position_bias:
     case LayerKind::embedding: return types.parameters;
     case LayerKind::bias:
     case LayerKind::patch_sequence:
     case LayerKind::positional_embedding: return wider(input, types.parameters);
+    case LayerKind::layer_scale: return wider(input, types.parameters);
     case LayerKind::residual_add:
+    case LayerKind::residual_multiply:
     case LayerKind::residual_concatenate: return wider(input, branch);
     case LayerKind::group_norm:
     case LayerKind::softmax:

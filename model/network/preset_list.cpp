@@ -6,7 +6,16 @@ namespace lockstep {
 namespace {
 
 /// What shape arguments a network takes.
-enum class Takes : uint8_t { perceptron, image, image_and_dropout, text, text_and_dropout };
+enum class Takes : uint8_t {
+  perceptron,
+  image,
+  image_and_dropout,
+  image_and_depth,
+  image_dropout_and_depth,
+  text,
+  text_and_dropout,
+  two_texts
+};
 
 struct ListedPreset {
   std::string_view name;
@@ -25,11 +34,24 @@ constexpr std::string_view vit_source =
     "Dosovitskiy et al. 2021; torchvision.models.vision_transformer";
 constexpr std::string_view unet_source =
     "Ronneberger et al. 2015, padded and with batch norm: github.com/milesial/Pytorch-UNet";
+constexpr std::string_view mobilenet2_source =
+    "Sandler et al. 2018; torchvision.models.mobilenetv2";
+constexpr std::string_view mobilenet3_source = "Howard et al. 2019; torchvision.models.mobilenetv3";
+constexpr std::string_view efficientnet_source =
+    "Tan & Le 2019; torchvision.models.efficientnet, its image sizes";
+constexpr std::string_view efficientnet2_source =
+    "Tan & Le 2021; torchvision.models.efficientnet, its image sizes";
+constexpr std::string_view convnext_source = "Liu et al. 2022; torchvision.models.convnext";
+constexpr std::string_view swin_source = "Liu et al. 2021; torchvision.models.swin_transformer";
 constexpr std::string_view gpt_source = "Radford et al. 2019; the published GPT-2 checkpoints";
 constexpr std::string_view bert_source = "Devlin et al. 2019; transformers.BertModel";
 constexpr std::string_view roberta_source = "Liu et al. 2019; transformers.RobertaModel";
 constexpr std::string_view gpt3_source =
     "Brown et al. 2020, table 2.1; attention is dense in every layer";
+constexpr std::string_view t5_source =
+    "Raffel et al. 2020; transformers.T5ForConditionalGeneration";
+constexpr std::string_view bart_source =
+    "Lewis et al. 2020; transformers.BartForConditionalGeneration";
 constexpr std::string_view opt_source = "Zhang et al. 2022, table 1; transformers.OPTForCausalLM";
 constexpr std::string_view megatron_source = "Narayanan et al. 2021, table 1; vocabulary 51200";
 constexpr std::string_view llama_source =
@@ -43,6 +65,10 @@ constexpr std::string_view mistral_source =
 constexpr std::string_view phi3_source =
     "Abdin et al. 2024; config.json of the published checkpoint";
 constexpr std::string_view qwen_source = "Qwen Team 2024; config.json of the published checkpoints";
+constexpr std::string_view qwen3_source =
+    "Qwen Team 2025; config.json of the published checkpoints";
+constexpr std::string_view gemma_source =
+    "Gemma Team 2024; config.json of the published checkpoints";
 constexpr std::string_view mixtral_source =
     "Jiang et al. 2024; config.json of the published checkpoints";
 
@@ -70,6 +96,42 @@ constexpr ListedPreset listed[] = {
     {"vit-l-16", "ViT-L/16, 304.3 M parameters", vit_source, Takes::image_and_dropout},
     {"vit-h-14", "ViT-H/14, 632.0 M parameters", vit_source, Takes::image_and_dropout},
     {"unet", "U-Net, 31.0 M parameters", unet_source, Takes::image},
+    {"mobilenet-v2", "MobileNetV2, 3.5 M parameters", mobilenet2_source, Takes::image_and_dropout},
+    {"mobilenet-v3-small", "MobileNetV3 small, 2.5 M parameters", mobilenet3_source,
+     Takes::image_and_dropout},
+    {"mobilenet-v3-large", "MobileNetV3 large, 5.5 M parameters", mobilenet3_source,
+     Takes::image_and_dropout},
+    {"efficientnet-b0", "EfficientNet-B0, 5.3 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b1", "EfficientNet-B1, 7.8 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b2", "EfficientNet-B2, 9.1 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b3", "EfficientNet-B3, 12.2 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b4", "EfficientNet-B4, 19.3 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b5", "EfficientNet-B5, 30.4 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b6", "EfficientNet-B6, 43.0 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b7", "EfficientNet-B7, 66.3 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-v2-s", "EfficientNetV2-S, 21.5 M parameters", efficientnet2_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-v2-m", "EfficientNetV2-M, 54.1 M parameters", efficientnet2_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-v2-l", "EfficientNetV2-L, 118.5 M parameters", efficientnet2_source,
+     Takes::image_dropout_and_depth},
+    {"convnext-tiny", "ConvNeXt tiny, 28.6 M parameters", convnext_source, Takes::image_and_depth},
+    {"convnext-small", "ConvNeXt small, 50.2 M parameters", convnext_source,
+     Takes::image_and_depth},
+    {"convnext-base", "ConvNeXt base, 88.6 M parameters", convnext_source, Takes::image_and_depth},
+    {"convnext-large", "ConvNeXt large, 197.8 M parameters", convnext_source,
+     Takes::image_and_depth},
+    {"swin-tiny", "Swin tiny, 28.3 M parameters", swin_source, Takes::image_and_depth},
+    {"swin-small", "Swin small, 49.6 M parameters", swin_source, Takes::image_and_depth},
+    {"swin-base", "Swin base, 87.8 M parameters", swin_source, Takes::image_and_depth},
     {"gpt2", "GPT-2, 124 M parameters", gpt_source, Takes::text_and_dropout},
     {"gpt2-medium", "GPT-2 medium, 355 M parameters", gpt_source, Takes::text_and_dropout},
     {"gpt2-large", "GPT-2 large, 774 M parameters", gpt_source, Takes::text_and_dropout},
@@ -85,6 +147,13 @@ constexpr ListedPreset listed[] = {
     {"gpt3-6.7b", "GPT-3 6.7 B, 6.66 G parameters", gpt3_source, Takes::text_and_dropout},
     {"gpt3-13b", "GPT-3 13 B, 12.9 G parameters", gpt3_source, Takes::text_and_dropout},
     {"gpt3-175b", "GPT-3 175 B, 174.6 G parameters", gpt3_source, Takes::text_and_dropout},
+    {"t5-small", "T5 small, 60.5 M parameters", t5_source, Takes::two_texts},
+    {"t5-base", "T5 base, 222.9 M parameters", t5_source, Takes::two_texts},
+    {"t5-large", "T5 large, 737.7 M parameters", t5_source, Takes::two_texts},
+    {"t5-3b", "T5 3B, 2.85 G parameters", t5_source, Takes::two_texts},
+    {"t5-11b", "T5 11B, 11.3 G parameters", t5_source, Takes::two_texts},
+    {"bart-base", "BART base, 139.4 M parameters", bart_source, Takes::two_texts},
+    {"bart-large", "BART large, 406.3 M parameters", bart_source, Takes::two_texts},
     {"opt-125m", "OPT-125M, 125 M parameters", opt_source, Takes::text_and_dropout},
     {"opt-1.3b", "OPT-1.3B, 1.32 G parameters", opt_source, Takes::text_and_dropout},
     {"opt-2.7b", "OPT-2.7B, 2.65 G parameters", opt_source, Takes::text_and_dropout},
@@ -131,6 +200,14 @@ constexpr ListedPreset listed[] = {
     {"qwen2.5-14b", "Qwen2.5 14B, 14.8 G parameters", qwen_source, Takes::text},
     {"qwen2.5-32b", "Qwen2.5 32B, 32.8 G parameters", qwen_source, Takes::text},
     {"qwen2.5-72b", "Qwen2.5 72B, 72.7 G parameters", qwen_source, Takes::text},
+    {"qwen3-0.6b", "Qwen3 0.6B, 596 M parameters", qwen3_source, Takes::text},
+    {"qwen3-1.7b", "Qwen3 1.7B, 1.72 G parameters", qwen3_source, Takes::text},
+    {"qwen3-4b", "Qwen3 4B, 4.02 G parameters", qwen3_source, Takes::text},
+    {"qwen3-8b", "Qwen3 8B, 8.19 G parameters", qwen3_source, Takes::text},
+    {"qwen3-14b", "Qwen3 14B, 14.8 G parameters", qwen3_source, Takes::text},
+    {"qwen3-32b", "Qwen3 32B, 32.8 G parameters", qwen3_source, Takes::text},
+    {"gemma-2b", "Gemma 2B, 2.51 G parameters", gemma_source, Takes::text},
+    {"gemma-7b", "Gemma 7B, 8.54 G parameters", gemma_source, Takes::text},
     {"mixtral-8x7b", "Mixtral 8x7B, 46.7 G parameters, 12.9 G active", mixtral_source, Takes::text},
     {"mixtral-8x22b", "Mixtral 8x22B, 140.6 G parameters, 39.2 G active", mixtral_source,
      Takes::text},
@@ -141,7 +218,11 @@ std::vector<std::string_view> arguments_of(Takes takes) {
     case Takes::perceptron: return {"in_features", "hidden_size", "num_classes"};
     case Takes::image: return {"image_size", "num_classes"};
     case Takes::image_and_dropout: return {"image_size", "num_classes", "dropout"};
+    case Takes::image_and_depth: return {"image_size", "num_classes", "stochastic_depth"};
+    case Takes::image_dropout_and_depth:
+      return {"image_size", "num_classes", "dropout", "stochastic_depth"};
     case Takes::text: return {"seq_len", "vocab_size"};
+    case Takes::two_texts: return {"seq_len", "target_len", "vocab_size", "dropout"};
     case Takes::text_and_dropout: return {"seq_len", "vocab_size", "dropout"};
   }
   return {};

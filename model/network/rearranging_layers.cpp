@@ -1,5 +1,8 @@
-// Layers that only place elements: Upsample, PatchSequence, FirstPosition.
+// Layers that only place elements: Upsample, PatchSequence, FirstPosition, Permute, PatchMerging.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "model/network/layer_kind.hpp"
 
@@ -64,6 +67,46 @@ void fill_first_position(const LayerContext& context, ArgumentReader& arguments,
                 Work{.runs = false}};
 }
 
+// torch counts the batch as dimension 0, which stays where it is.
+void fill_permute(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  const std::vector<int64_t> dims = arguments.sizes("dims", std::nullopt);
+  layer.kind = LayerKind::permute;
+  be_view(context, layer);
+  if (!arguments.ok()) {
+    return;
+  }
+  std::vector<int64_t> sorted = dims;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int64_t> all(context.input.size() + 1);
+  std::iota(all.begin(), all.end(), int64_t{0});
+  if (sorted != all || dims.front() != 0) {
+    arguments.complain(
+        fmt::format("dims [{}] are no order of the dimensions of a batch of {}",
+                    fmt::join(dims, ", "), text_of(context.input)),
+        fmt::format("write 0, the batch, and then each of 1 to {} once", context.input.size()));
+    return;
+  }
+  PermuteArguments permute;
+  for (size_t i = 1; i < dims.size(); ++i) {
+    permute.order.push_back(static_cast<size_t>(dims[i] - 1));
+    layer.output[i - 1] = context.input[permute.order.back()];
+  }
+  layer.arguments = std::move(permute);
+}
+
+// Forward reads and writes every element. Backward makes for each of the four parts a whole with
+// zeros and puts the part there (torch slices twice), and sums the four.
+void fill_patch_merging(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  layer.kind = LayerKind::patch_merging;
+  if (!has_dimensions(context, 3, "[height, width, channels]", arguments)) {
+    return;
+  }
+  layer.output = {(context.input[0] + 1) / 2, (context.input[1] + 1) / 2, 4 * context.input[2]};
+  const int64_t whole = elements_of(layer.output);
+  layer.work = {Work{.elements = elements_of(context.input) + whole}, Work{.elements = 15 * whole},
+                Work{.runs = false}};
+}
+
 }  // namespace
 
 std::vector<LayerKindEntry> rearranging_layer_kinds() {
@@ -71,6 +114,8 @@ std::vector<LayerKindEntry> rearranging_layer_kinds() {
       {"Upsample", {"size", "scale_factor", "mode"}, fill_upsample},
       {"PatchSequence", {"channels", "class_token"}, fill_patch_sequence},
       {"FirstPosition", {}, fill_first_position},
+      {"Permute", {"dims"}, fill_permute},
+      {"PatchMerging", {}, fill_patch_merging},
   };
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/network/published.hpp"
 
@@ -53,6 +54,33 @@ constexpr LlamaShape qwen2(LlamaShape shape, bool is_tied) {
   return shape;
 }
 
+/// The base models of Qwen3 (Qwen Team 2025), whose heads are 128 wide; pre-trained on sequences of
+/// 4096 first.
+constexpr LlamaShape qwen3(LlamaShape shape, bool is_tied) {
+  shape.vocabulary = 151936;
+  shape.positions = 4096;
+  shape.theta = 1e6;
+  shape.eps = 1e-6;
+  shape.head_width = 128;
+  shape.is_tied = is_tied;
+  shape.qk_norm = true;
+  shape.block_class = "Qwen3DecoderLayer";
+  return shape;
+}
+
+/// Gemma (Gemma Team 2024), whose heads are 256 wide.
+constexpr LlamaShape gemma(LlamaShape shape) {
+  shape.vocabulary = 256000;
+  shape.positions = 8192;
+  shape.eps = 1e-6;
+  shape.head_width = 256;
+  shape.is_tied = true;
+  shape.gelu = true;
+  shape.scales_embedding = true;
+  shape.block_class = "GemmaDecoderLayer";
+  return shape;
+}
+
 // Touvron et al. 2023 and the config.json of each checkpoint. Llama 3.2 was trained on sequences of
 // 8192 before it was extended to 131072.
 constexpr NamedLlama llamas[] = {
@@ -80,6 +108,14 @@ constexpr NamedLlama llamas[] = {
     {"qwen2.5-14b", qwen2({48, 40, 8, 5120, 13824, 152064}, false)},
     {"qwen2.5-32b", qwen2({64, 40, 8, 5120, 27648, 152064}, false)},
     {"qwen2.5-72b", qwen2({80, 64, 8, 8192, 29568, 152064}, false)},
+    {"qwen3-0.6b", qwen3({28, 16, 8, 1024, 3072}, true)},
+    {"qwen3-1.7b", qwen3({28, 16, 8, 2048, 6144}, true)},
+    {"qwen3-4b", qwen3({36, 32, 8, 2560, 9728}, true)},
+    {"qwen3-8b", qwen3({36, 32, 8, 4096, 12288}, false)},
+    {"qwen3-14b", qwen3({40, 40, 8, 5120, 17408}, false)},
+    {"qwen3-32b", qwen3({64, 64, 8, 5120, 25600}, false)},
+    {"gemma-2b", gemma({18, 8, 1, 2048, 16384})},
+    {"gemma-7b", gemma({28, 16, 16, 3072, 24576})},
     {"mistral-7b",
      {.layers = 32,
       .heads = 32,
@@ -134,6 +170,7 @@ LayerDescription llama_feed_forward(const LlamaShape& shape, const std::string& 
   Arguments arguments{{"embed_dim", shape.width}, {"hidden_dim", shape.hidden}};
   if (shape.experts == 0) {
     arguments.push_back({"bias", shape.feed_forward_bias});
+    arguments.push_back({"activation", std::string(shape.gelu ? "gelu_tanh" : "silu")});
     return named_layer("SwiGLU", name + ".mlp", std::move(arguments));
   }
   arguments.push_back({"num_experts", shape.experts});
@@ -155,6 +192,9 @@ void add_llama_block(const LlamaShape& shape, const std::string& name, Layers& l
                   {"qkv_bias", shape.attention_bias || shape.qkv_bias}};
   if (shape.head_width > 0) {
     heads.push_back({"head_dim", shape.head_width});
+  }
+  if (shape.qk_norm) {
+    heads.push_back({"qk_norm_eps", shape.eps});
   }
   LayerDescription attention =
       residual("", {norm(".input_layernorm"),
@@ -195,6 +235,10 @@ NetworkDescription describe_llama(std::string_view name, const LlamaShape& shape
       .name = std::string(name), .input = Shape{seq_len}, .input_dtype = DType::int64};
   network.layers = {
       named_layer("Embedding", "model.embed_tokens", {{"", shape.vocabulary}, {"", shape.width}})};
+  if (shape.scales_embedding) {
+    network.layers.push_back(named_layer(
+        "Scale", "model.scale", {{"factor", std::sqrt(static_cast<double>(shape.width))}}));
+  }
   for (int64_t block = 0; block < shape.layers; ++block) {
     add_llama_block(shape, fmt::format("model.layers.{}", block), network.layers);
   }
@@ -222,7 +266,8 @@ std::optional<NetworkDescription> describe_text_preset(std::string_view name,
     shape.vocabulary = arguments.integer("vocab_size", shape.vocabulary);
     return describe_llama(name, shape, arguments.integer("seq_len", shape.positions));
   }
-  return describe_opt_preset(name, arguments);
+  std::optional<NetworkDescription> pair = describe_encoder_decoder_preset(name, arguments);
+  return pair ? std::move(pair) : describe_opt_preset(name, arguments);
 }
 
 }  // namespace lockstep

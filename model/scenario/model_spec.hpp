@@ -24,7 +24,16 @@ enum class LayerCheckpoint : uint8_t { none, torch, fairscale };
 
 /// One entry of `layers`: a torch.nn module with its arguments, a container, or a price.
 struct LayerSpec {
-  enum class Kind : uint8_t { module, sequential, residual, concatenate, repeat, cost };
+  enum class Kind : uint8_t {
+    module,
+    sequential,
+    residual,
+    concatenate,
+    multiply,
+    aside,
+    repeat,
+    cost
+  };
   Kind kind = Kind::module;
   Object object;                    ///< of `module`: the class and torch's arguments
   LayerCost cost;                   ///< of `cost`

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "model/network/attention_part.hpp"
+#include "model/network/window_shape.hpp"
 
 namespace lockstep {
 
@@ -64,6 +65,31 @@ int64_t of_grouped_attention(const Layer& layer) {
   return 3 * forward + 2 * shared * positions;
 }
 
+/// A product, and the sum of products that is the gradient of a factor.
+int64_t of_products(const Shape& whole, int64_t samples) {
+  return 2 + samples * elements_of(whole);
+}
+
+// As of_attention; each number of the table is in every window.
+int64_t of_window_attention(const Layer& layer, int64_t samples) {
+  const auto& attention = std::get<WindowAttentionArguments>(layer.arguments);
+  const WindowShape shape = window_shape(attention, layer.input);
+  const int64_t head = shape.head_width();
+  const int64_t forward = 2 * (shape.channels + 1) + head + 2 * shape.area() + 3 * scaling;
+  const int64_t backward = 4 * shape.channels + 2 * head + 4 * shape.area() + 2 * scaling;
+  return forward + backward + samples * shape.windows() * shape.area();
+}
+
+/// As of_attention, with keys of the tensor beside, whose gradient is one sum over all its readers.
+int64_t of_aside_attention(const Layer& layer) {
+  const auto& attention = std::get<AsideAttentionArguments>(layer.arguments);
+  const bool is_cross = layer.kind == LayerKind::cross_attention;
+  const int64_t keys = is_cross ? layer.aside->shape[0] : layer.input[0];
+  const int64_t inner = attention.embed_dim + attention.source_dim + 2 * attention.width();
+  const int64_t forward = inner + attention.head_dim + 2 * keys + 3 * scaling;
+  return 3 * forward + 2 * layer.input[0] + 2;
+}
+
 int64_t of_lstm(const Layer& layer) {
   const auto& lstm = std::get<LstmArguments>(layer.arguments);
   const int64_t gates = 4 * lstm.hidden_size;
@@ -104,6 +130,17 @@ int64_t forward_and_backward(const Layer& layer, int64_t samples) {
     case LayerKind::silu:
     case LayerKind::sigmoid:
     case LayerKind::tanh: return 2 * scaling;
+    case LayerKind::hardswish:
+    case LayerKind::hardsigmoid: return 6;
+    case LayerKind::layer_scale: return of_products(layer.output, samples);
+    case LayerKind::residual_multiply:
+      return 1 + of_products(layer.output, 1) / std::max<int64_t>(1, elements_of(layer.input));
+    case LayerKind::patch_merging: return 3;
+    case LayerKind::scale: return 2;
+    case LayerKind::relative_position_bias: return 1 + samples * layer.input[0] * layer.input[0];
+    case LayerKind::biased_attention:
+    case LayerKind::cross_attention: return of_aside_attention(layer);
+    case LayerKind::window_attention: return of_window_attention(layer, samples);
     case LayerKind::softmax: return of_softmax(layer);
     case LayerKind::group_norm: return of_group_norm(layer);
     case LayerKind::rms_norm: {
@@ -150,6 +187,9 @@ int64_t narrow_of(LayerKind kind) {
     case LayerKind::swiglu:
     case LayerKind::mixture_of_experts:
     case LayerKind::lstm: return 2 * of_product + 2 * 3;
+    case LayerKind::window_attention:
+    case LayerKind::biased_attention:
+    case LayerKind::cross_attention:
     case LayerKind::attention_core:
     case LayerKind::attention_projections:
     case LayerKind::grouped_query_attention:

@@ -89,6 +89,37 @@ std::string mobilenet_yaml() {
          fmt::format(classes_of_images, 1280);
 }
 
+std::string regnet_yaml() {
+  struct Stage {
+    int64_t blocks, width;
+  };
+  constexpr std::array<Stage, 4> stages{{{2, 72}, {5, 216}, {13, 576}, {1, 1512}}};
+  constexpr int64_t width_of_group = 24;
+  std::string yaml = fmt::format(
+      "model:\n  input: [3, 224, 224]\n  layers:\n    - Sequential: {{layers: [{}, ReLU]}}\n",
+      convolution(3, 32, 3, 2));
+  int64_t in = 32;
+  for (const Stage& stage : stages) {
+    const int64_t width = stage.width;
+    for (int64_t block = 0; block < stage.blocks; ++block) {
+      const int64_t stride = block == 0 ? 2 : 1;
+      const std::string shortcut =
+          block == 0 ? fmt::format(", shortcut: [{}]", convolution(in, width, 1, 2)) : "";
+      const std::string excitation = fmt::format(
+          "{{Multiply: {{layers: [{{AdaptiveAvgPool2d: 1}}, {{Conv2d: [{0}, {1}, 1]}}, ReLU, "
+          "{{Conv2d: [{1}, {0}, 1]}}, Sigmoid]}}}}",
+          width, (in + 2) / 4);
+      yaml +=
+          fmt::format("    - Residual: {{layers: [{}, ReLU, {}, ReLU, {}, {}]{}}}\n    - ReLU\n",
+                      convolution(in, width, 1, 1),
+                      convolution(width, width, 3, stride, width / width_of_group), excitation,
+                      convolution(width, width, 1, 1), shortcut);
+      in = width;
+    }
+  }
+  return yaml + fmt::format(classes_of_images, in);
+}
+
 std::string ssd_yaml() {
   struct Map {
     int64_t in, inner, out, boxes, stride, padding;  ///< of the map behind the one of `boxes`

@@ -46,6 +46,7 @@ struct NamedNetwork {
   std::string_view name;
   std::string_view preset;
   std::string_view family;
+  int64_t image_size = 0;  ///< 0: the preset's
 };
 constexpr NamedNetwork networks[] = {{"resnet-50", "resnet50", "ResNet"},
                                      {"resnet50", "resnet50", "ResNet"},
@@ -58,7 +59,10 @@ constexpr NamedNetwork networks[] = {{"resnet-50", "resnet50", "ResNet"},
                                      {"vgg16", "vgg16", "VGG"},
                                      {"vgg-16", "vgg16", "VGG"},
                                      {"vit_base_patch16_224", "vit-b-16", "ViT"},
-                                     {"deit_base_patch16_224", "vit-b-16", "ViT"}};
+                                     {"deit_base_patch16_224", "vit-b-16", "ViT"},
+                                     {"efficientnet_b3", "efficientnet-b3", "EfficientNet", 288},
+                                     {"convnext_large", "convnext-large", "ConvNeXt"},
+                                     {"swin_base_patch4_window7_224", "swin-base", "Swin"}};
 
 /// Networks of images that are written as layers.
 struct WrittenNetwork {
@@ -69,6 +73,7 @@ struct WrittenNetwork {
 std::string tiny_vision_transformer() { return vision_transformer_yaml({12, 192, 3, 768}); }
 constexpr WrittenNetwork written[] = {{"mobilenetv2_100", "MobileNet", mobilenet_yaml},
                                       {"vit_tiny_patch16_224", "ViT", tiny_vision_transformer},
+                                      {"regnety_032", "RegNet", regnet_yaml},
                                       {"ssd", "SSD", ssd_yaml}};
 
 /// Why other networks cannot be written.
@@ -84,12 +89,9 @@ constexpr Inexpressible inexpressible[] = {
     {"yolo", "YOLO", "several branches that are concatenated"},
     {"u-net", "U-Net", "the size of images and the batch are not stated"},
     {"amoebanet", "AmoebaNet", "several branches that are concatenated"},
-    {"swin", "Swin", "attention in windows"},
     {"beit", "BEiT", "attention with a bias by relative position"},
-    {"efficientnet", "EfficientNet", "channels that are scaled by what their mean gives"},
-    {"regnety", "RegNet", "channels that are scaled by what their mean gives"},
-    {"t5-", "T5", "encoder and decoder with cross-attention are not layers"},
-    {"t5 3b", "T5", "encoder and decoder with cross-attention are not layers"},
+    {"t5-", "T5", "lengths of source and target are not stated"},
+    {"t5 3b", "T5", "how the model is divided over the GPUs is not stated"},
     {"lora", "LoRA", "adapters beside frozen weights are not layers"}};
 
 // wt103_base.yaml and wt103_large.yaml of NVIDIA/DeepLearningExamples, Transformer-XL: positions of
@@ -252,7 +254,9 @@ RowModel image_network_of(const std::string& name) {
     }
     RowModel model{.family = std::string(each.family), .is_image = true};
     if (is_preset(each.preset)) {
-      model.yaml = fmt::format("model: {{preset: {}}}\n", each.preset);
+      const std::string size =
+          each.image_size > 0 ? fmt::format(", image_size: {}", each.image_size) : "";
+      model.yaml = fmt::format("model: {{preset: {}{}}}\n", each.preset, size);
     } else {
       model.why_not = fmt::format("there is no model preset {}", each.preset);
     }

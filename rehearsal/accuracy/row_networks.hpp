@@ -50,6 +50,9 @@ std::string vision_transformer_yaml(const TransformerShape& shape);
 
 /// Sandler et al. 2018, table 2, with ReLU for ReLU6.
 std::string mobilenet_yaml();
+/// RegNetY-3.2GF (Radosavovic et al. 2020, table 4): groups of 24 channels, squeeze-and-excitation
+/// to a quarter of a block's input.
+std::string regnet_yaml();
 /// SSD300 with ResNet-50 as NVIDIA/DeepLearningExamples has it (its ssd/model.py for PyTorch):
 /// without the last stage, and the third without stride. What a head gives goes on beside its map:
 /// the next convolution is wider by it. The loss over boxes is that over classes.

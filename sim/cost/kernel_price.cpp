@@ -150,6 +150,9 @@ double seconds_of_pass(const KernelMachine& machine, const LayerPass& pass) {
     case LayerKind::causal_self_attention:
     case LayerKind::attention_core: add_attention(sum, machine, pass); break;
     case LayerKind::grouped_query_attention: add_grouped_attention(sum, machine, pass); break;
+    case LayerKind::biased_attention:
+    case LayerKind::cross_attention: add_aside_attention(sum, machine, pass); break;
+    case LayerKind::window_attention: add_window_attention(sum, machine, pass); break;
     case LayerKind::attention_projections: add_attention_projections(sum, machine, pass); break;
     case LayerKind::swiglu: add_swiglu(sum, machine, pass); break;
     case LayerKind::mixture_of_experts: add_mixture(sum, machine, pass); break;

@@ -41,6 +41,9 @@ void add_product(KernelSum& sum, const KernelMachine& machine, const LayerPass& 
 void add_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_grouped_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_attention_projections(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
+/// BiasedAttention and CrossAttention.
+void add_aside_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
+void add_window_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_swiglu(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_mixture(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_lstm(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);

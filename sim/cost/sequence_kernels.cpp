@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "model/network/attention_part.hpp"
+#include "model/network/window_shape.hpp"
 #include "sim/cost/kernel_sum.hpp"
 
 namespace lockstep::sim {
@@ -121,6 +122,10 @@ void add_grouped_attention(KernelSum& sum, const KernelMachine& machine, const L
     // read and written.
     const int64_t moved = 2 * (2 * query + 2 * key) + 2 * (query + key);
     sum.element_wise(static_cast<double>(rows * moved * size_of(pass.dtype)));
+    if (attention.qk_norm_eps) {  // what is read is read twice, as of other norms
+      sum.element_wise((pass.is_backward ? 4.5 : 3.0) *
+                       static_cast<double>(rows * (query + key) * size_of(pass.dtype)));
+    }
   }
   add_grouped_scores(sum, machine, pass);
 }
@@ -134,6 +139,58 @@ void add_attention_projections(KernelSum& sum, const KernelMachine& machine,
   const int64_t key = attention.key_width();
   add_product(sum, machine, pass, {rows, query + 2 * key, attention.embed_dim}, 1);
   sum.element_wise(static_cast<double>(rows * 2 * (query + key) * size_of(pass.dtype)));
+}
+
+/// Query, key and value by one product each; their order of heads, and that of the sum. A bias is
+/// added to the scores, and its gradient is that of the scores.
+void add_aside_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
+  const Layer& layer = *pass.layer;
+  const auto& attention = std::get<AsideAttentionArguments>(layer.arguments);
+  const bool is_cross = layer.kind == LayerKind::cross_attention;
+  const int64_t keys = is_cross ? layer.aside->shape[0] : layer.input[0];
+  const int64_t rows = pass.samples * layer.input[0];
+  const int64_t key_rows = pass.samples * keys;
+  const int64_t width = attention.width();
+  const auto bytes = static_cast<double>(size_of(pass.dtype));
+  add_product(sum, machine, pass, {rows, width, attention.embed_dim}, 1);
+  add_product(sum, machine, pass, {key_rows, width, attention.source_dim}, 1);
+  add_product(sum, machine, pass, {key_rows, width, attention.source_dim}, 1);
+  add_product(sum, machine, pass, {rows, attention.embed_dim, width}, 1);
+  sum.element_wise(4.0 * static_cast<double>((rows + key_rows) * width) * bytes);
+  if (!is_cross) {
+    sum.stream(3.0 * static_cast<double>(rows * keys * attention.num_heads) * bytes);
+  }
+  add_scores(sum, machine, pass,
+             {.heads = pass.samples * attention.num_heads,
+              .positions = layer.input[0],
+              .others = keys,
+              .width = attention.head_dim,
+              .is_flash = is_cross && layer.saves.fixed > Bytes{}});
+}
+
+/// Windows are cut out and put back (and the image turned, where they are shifted), the query is
+/// scaled, and the order of heads of query, key, value and their sum changes; bias and mask are
+/// added to the scores.
+void add_window_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
+  const auto& attention = std::get<WindowAttentionArguments>(pass.layer->arguments);
+  const WindowShape shape = window_shape(attention, pass.layer->input);
+  const int64_t rows = pass.samples * shape.positions();
+  const auto bytes = static_cast<double>(size_of(pass.dtype));
+  const double state = static_cast<double>(rows * shape.channels) * bytes;
+  const double matrix =
+      static_cast<double>(rows) * static_cast<double>(shape.area() * shape.heads) * bytes;
+  add_product(sum, machine, pass, {rows, 3 * shape.channels, shape.channels}, 1);
+  add_product(sum, machine, pass, {rows, shape.channels, shape.channels}, 1);
+  sum.element_wise((shape.is_shifted() ? 18 : 14) * state);
+  sum.stream(2 * matrix);
+  if (shape.is_shifted() && !pass.is_backward) {
+    sum.stream(2 * matrix);
+  }
+  add_scores(sum, machine, pass,
+             {.heads = pass.samples * shape.windows() * shape.heads,
+              .positions = shape.area(),
+              .others = shape.area(),
+              .width = shape.head_width()});
 }
 
 void add_swiglu(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {

@@ -293,7 +293,7 @@ TEST_CASE("a configuration of Hugging Face that cannot be used is reported with 
        {Given{"{\"model_type\": ", "config.json is not JSON", 3},
         Given{"[]", "holds no JSON object", 3}, Given{"{\"model_type\": 1}", "`model_type`", 3},
         Given{"{\"model_type\": \"gpt-5\"}", "there is no model_type `gpt-5`", 3},
-        Given{"{\"model_type\": \"t5\"}", "the model_type `t5` is not modelled yet", 5},
+        Given{"{\"model_type\": \"gpt_neox\"}", "the model_type `gpt_neox` is not modelled yet", 5},
         Given{"{\"model_type\": \"llama\"}", "config.json needs `num_hidden_layers`", 3},
         Given{std::string(2 << 20, ' '), "has more than 1 MiB", 3}}) {
     const Folder folder;

@@ -130,6 +130,17 @@ std::vector<Network> one_layer_of_each_kind() {
   add({2, 2, 2}, layer("Upsample", {{"scale_factor", int64_t{2}}}));
   add({2, 2, 2}, layer("PatchSequence", {two}));
   add({2, 4}, layer("FirstPosition"));
+  add({4}, layer("ReLU6"));
+  add({4}, layer("Hardswish"));
+  add({4}, layer("Hardsigmoid"));
+  add({4}, layer("StochasticDepth", {{"p", 0.5}}));
+  add({2, 4}, layer("LayerScale", {{"shape", std::vector<int64_t>{1, 4}}}));
+  add({2, 4}, layer("Permute", {{"dims", std::vector<int64_t>{0, 2, 1}}}));
+  add({3, 4, 2}, layer("PatchMerging"));
+  add({3, 4, 4}, layer("WindowAttention", {four, two, {"", int64_t{1}}, two}));
+  add({4}, layer("Scale", {{"factor", 0.5}}));
+  add({3, 4}, layer("Positions", {{"first", int64_t{1}}, {"count", int64_t{2}}}));
+  add({3, 4}, layer("RelativePositionBias", {two}));
   return all;
 }
 
@@ -177,7 +188,11 @@ LayerValues values_for(const Layer& layer, DType dtype, int64_t samples, Draw dr
   for (const BufferTensor& buffer : layer.buffers) {
     values.buffers.push_back(integers(buffer.dtype, buffer.elements(), key++));
   }
-  if (layer.kind == LayerKind::residual_add || layer.kind == LayerKind::residual_begin) {
+  if (layer.aside) {
+    values.branch = draw(dtype, samples * elements_of(layer.aside->shape), key);
+  } else if (layer.kind == LayerKind::residual_multiply) {
+    values.branch = draw(dtype, samples * elements_of(layer.output), key);
+  } else if (layer.kind == LayerKind::residual_add || layer.kind == LayerKind::residual_begin) {
     values.branch = draw(dtype, inputs, key);
   }
   return values;
@@ -221,7 +236,12 @@ LayerResult run_layer(const Execute& execute, const Network& network, size_t lay
   }
   std::vector<Slice> backward_reads{memory.add(values.output_gradient)};
   backward_reads.insert(backward_reads.end(), forward_reads.begin(), forward_reads.end());
-  if (values.branch) {
+  const bool is_beside =
+      network.layers[layer].aside.has_value() || kind == LayerKind::residual_multiply;
+  if (is_beside) {
+    forward_reads.push_back(memory.add(*values.branch));
+    backward_reads.push_back(forward_reads.back());
+  } else if (values.branch) {
     auto& reads = kind == LayerKind::residual_add ? forward_reads : backward_reads;
     reads.push_back(memory.add(*values.branch));
   }
@@ -235,6 +255,9 @@ LayerResult run_layer(const Execute& execute, const Network& network, size_t lay
   for (const Values& gradient : values.gradients) {
     backward_writes.push_back(memory.add(gradient));
   }
+  if (is_beside) {  // a sum that is there already; a factor's gradient is written over it
+    backward_writes.push_back(memory.add(*values.branch));
+  }
   run_kernel(execute, memory, Kernel::layer_forward, forward_reads, forward_writes, {samples, 1},
              &network, number, computes_in);
   run_kernel(execute, memory, Kernel::layer_backward, backward_reads, backward_writes, {samples, 1},
@@ -244,6 +267,9 @@ LayerResult run_layer(const Execute& execute, const Network& network, size_t lay
   result.input_gradient = indices ? Values() : memory.load(backward_writes[0]);
   for (size_t i = 0; i < values.gradients.size(); ++i) {
     result.gradients.push_back(memory.load(backward_writes[1 + i]));
+  }
+  if (is_beside) {
+    result.gradients.push_back(memory.load(backward_writes.back()));
   }
   for (size_t i = 0; i < values.buffers.size(); ++i) {
     result.buffers.push_back(memory.load(forward_writes[1 + i]));

@@ -101,6 +101,15 @@ TEST_CASE("mixtures of experts agree with LibTorch's, grouped or not, and with d
   }
 }
 
+TEST_CASE("normalised heads and the gate of GeGLU are LibTorch's") {
+  LayerDescription attention = grouped(2, 0, true, true);
+  attention.arguments.push_back({"qk_norm_eps", 1e-3});
+  compare(network_of({5, 6}, {attention}));
+  compare(network_of(
+      {3, 4},
+      {layer("SwiGLU", {positional(4), positional(6), {"activation", std::string("gelu_tanh")}})}));
+}
+
 TEST_CASE("layers that place elements agree with LibTorch's bit for bit") {
   compare_exactly(
       network_of({3, 2, 4}, {layer("Upsample", {{"scale_factor", std::vector<int64_t>{2, 3}}})}));

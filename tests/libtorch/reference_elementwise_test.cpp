@@ -86,6 +86,9 @@ TEST_CASE("activations and softmax are LibTorch's") {
   compare(network_of({5}, {layer("SiLU")}));
   compare(network_of({5}, {layer("Sigmoid")}));
   compare(network_of({5}, {layer("Tanh")}));
+  compare(network_of({5}, {layer("ReLU6")}));
+  compare(network_of({5}, {layer("Hardswish")}));
+  compare(network_of({5}, {layer("Hardsigmoid")}));
   compare(network_of({2, 5}, {layer("Softmax", {positional(-1)})}));
   compare(network_of({2, 5}, {layer("Softmax", {positional(1)})}));
   compare(network_of({3, 2, 4}, {layer("Softmax", {positional(2)})}));

@@ -5,6 +5,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from memory_networks import EncoderDecoder, convnext, efficientnet, encoder_decoder_layers, swin
+
 ADAMW = {"AdamW": {"lr": 1e-4}}
 MOMENTUM = {"SGD": {"lr": 0.1, "momentum": 0.9}}
 VOCABULARY_OF_BERT = 30522
@@ -183,27 +185,37 @@ PRESETS = {
     "gpt2": (gpt2, [1024]),
     "resnet18": (lambda: resnet([2, 2, 2, 2], False), [3, 224, 224]),
     "resnet50": (lambda: resnet([3, 4, 6, 3], True), [3, 224, 224]),
+    "efficientnet-b0": (efficientnet, [3, 224, 224]),
+    "convnext-tiny": (lambda: convnext(LayerNorm), [3, 224, 224]),
+    "swin-tiny": (lambda: swin(LayerNorm), [3, 224, 224]),
 }
+ENCODER_DECODER = encoder_decoder_layers()
 
 
 def network_of(model, precision):
     """The network, and what makes its batches."""
     dtype = torch.bfloat16 if precision == "bf16-true" else torch.float32
     torch.set_default_dtype(dtype)
-    if "preset" in model:
+    if model.get("layers") is ENCODER_DECODER["layers"]:
+        shape = model["input"]
+        network = EncoderDecoder(LayerNorm, model.get("activation_checkpointing", "none"))
+    elif "preset" in model:
         make, shape = PRESETS[model["preset"]]
         network = make(**{key: given for key, given in model.items() if key != "preset"})
     else:
         shape = model["input"]
         network = nn.Sequential(*modules_of(model["layers"]))
     torch.set_default_dtype(torch.float32)
-    has_tokens = isinstance(network[0], nn.Embedding)
+    is_pair = isinstance(network, EncoderDecoder)
+    has_tokens = is_pair or isinstance(network[0], nn.Embedding)
 
     def make_batch(size):
         if has_tokens:
             batch = torch.zeros(size, *shape, dtype=torch.int64)
         else:
             batch = torch.zeros(size, *shape, dtype=dtype)
+        if is_pair:
+            return batch, torch.zeros(size * (shape[0] - network.source), dtype=torch.int64)
         rows = size * (shape[0] if len(shape) < 3 and (has_tokens or len(shape) == 2) else 1)
         return batch, torch.zeros(rows, dtype=torch.int64)
 
@@ -310,6 +322,14 @@ SETTINGS = [
             ADAMW, (4, "32-true"), (4, "bf16-mixed")),
     *family("perceptron", "three hidden layers of 4096", PERCEPTRON, MOMENTUM,
             (64, "32-true"), (4096, "32-true"), (4096, "bf16-mixed")),
+    *family("efficientnet-b0", "torchvision's efficientnet_b0 without stochastic depth",
+            {"preset": "efficientnet-b0"}, MOMENTUM, (16, "32-true"), (16, "bf16-mixed")),
+    *family("convnext-tiny", "torchvision's convnext_tiny without stochastic depth",
+            {"preset": "convnext-tiny"}, ADAMW, (8, "32-true"), (8, "bf16-mixed")),
+    *family("swin-tiny", "torchvision's swin_t without stochastic depth",
+            {"preset": "swin-tiny"}, ADAMW, (8, "32-true"), (8, "bf16-mixed")),
+    *family("encoder-decoder", "T5 small with layer norms, 512 source and 128 target tokens",
+            ENCODER_DECODER, ADAMW, (4, "32-true"), (4, "bf16-mixed")),
     # What the optimizers hold for themselves, and gradients that are added to others.
     setting("perceptron-sgd-weight-decay", "three hidden layers of 4096", PERCEPTRON, 64,
             "32-true", {"SGD": {"lr": 0.1, "weight_decay": 1e-4}}),
@@ -332,6 +352,10 @@ SETTINGS = [
             "bf16-mixed", MOMENTUM, 2),
     setting("gpt2-checkpointed", "GPT-2 of 124 M parameters, its blocks checkpointed",
             {"preset": "gpt2", "activation_checkpointing": "full"}, 8, "32-true", ADAMW),
+    setting("encoder-decoder-checkpointed", "T5 small with layer norms, its blocks checkpointed",
+            {**ENCODER_DECODER, "activation_checkpointing": "full"}, 4, "32-true", ADAMW),
+    setting("encoder-decoder-checkpointed-mixed", "T5 small with layer norms, its blocks checkpointed",
+            {**ENCODER_DECODER, "activation_checkpointing": "full"}, 4, "bf16-mixed", ADAMW),
     setting("gpt2-checkpointed-mixed", "GPT-2 of 124 M parameters, its blocks checkpointed",
             {"preset": "gpt2", "activation_checkpointing": "full"}, 8, "bf16-mixed", ADAMW),
 ]

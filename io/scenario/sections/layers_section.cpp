@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "io/scenario/classes/other_classes.hpp"
+#include "io/scenario/forms/plain.hpp"
 #include "io/scenario/forms/section_forms.hpp"
 #include "io/scenario/sections/initial_form.hpp"
 #include "io/scenario/sections/sections.hpp"
@@ -36,7 +37,15 @@ void read_extras(Reader& reader, const Node* arguments, LayerSpec& layer) {
   read_table(reader, extras, layer_extra_table(), layer);
 }
 
-/// `{Sequential: {layers: [..]}}`, `{Residual: ..}` and `{Concatenate: ..}`.
+/// The second list of layers of some containers; empty: it has one list.
+std::string_view second_list_of(LayerSpec::Kind kind) {
+  return kind == LayerSpec::Kind::residual ? "shortcut"
+         : kind == LayerSpec::Kind::aside  ? "of"
+                                           : "";
+}
+
+/// `{Sequential: {layers: [..]}}`, `{Residual: ..}`, `{Concatenate: ..}`, `{Multiply: ..}` and
+/// `{Aside: ..}`.
 void read_container(Reader& reader, const ObjectNode& object, LayerSpec& layer) {
   const Node* arguments = object.arguments;
   if (arguments != nullptr && arguments->kind == Node::Kind::list) {
@@ -51,13 +60,21 @@ void read_container(Reader& reader, const ObjectNode& object, LayerSpec& layer) 
   }
   std::vector<std::string_view> legal = keys_of(layer_extra_table());
   legal.push_back("layers");
-  if (layer.kind == LayerSpec::Kind::residual) {
-    legal.push_back("shortcut");
+  const std::string_view second = second_list_of(layer.kind);
+  if (!second.empty()) {
+    legal.push_back(second);
+  }
+  if (layer.kind == LayerSpec::Kind::aside) {
+    legal.push_back("as");
   }
   for (const Entry& entry : arguments->entries) {
-    if (entry.key == "layers") {
+    if (layer.kind == LayerSpec::Kind::aside && entry.key == "as") {
+      const std::optional<PlainValue> name = read_plain(reader, *entry.value, entry.key);
+      layer.object.arguments.push_back(
+          {"as", name.value_or(PlainValue{}), reader.place(entry.mark)});
+    } else if (entry.key == "layers") {
       layer.layers = read_layers(reader, *entry.value);
-    } else if (entry.key == "shortcut" && layer.kind == LayerSpec::Kind::residual) {
+    } else if (!second.empty() && entry.key == second) {
       layer.shortcut = read_layers(reader, *entry.value);
     } else if (std::find(legal.begin(), legal.end(), entry.key) == legal.end()) {
       fail_unknown_key(reader, entry, object.name, legal);
@@ -105,8 +122,9 @@ void read_module(Reader& reader, const ObjectNode& object, LayerSpec& layer) {
   const ClassRow* known = find_class(ObjectRole::layer, object.name);
   if (known == nullptr) {
     if (!is_other_class(ObjectRole::layer, object.name)) {
-      fail_unknown_class(reader, object, ObjectRole::layer,
-                         {"Sequential", "Residual", "Concatenate", "Cost", "repeat"});
+      fail_unknown_class(
+          reader, object, ObjectRole::layer,
+          {"Sequential", "Residual", "Concatenate", "Multiply", "Aside", "Cost", "repeat"});
       return;
     }
     layer.object = {object.name, {}, reader.place(object.mark)};
@@ -142,6 +160,12 @@ std::optional<LayerSpec::Kind> container_named(std::string_view name) {
   }
   if (name == "Residual") {
     return LayerSpec::Kind::residual;
+  }
+  if (name == "Multiply") {
+    return LayerSpec::Kind::multiply;
+  }
+  if (name == "Aside") {
+    return LayerSpec::Kind::aside;
   }
   return name == "Concatenate" ? std::optional(LayerSpec::Kind::concatenate) : std::nullopt;
 }

@@ -53,8 +53,11 @@ Field<ModelSpec> shape_field(KeyRow row) {
 std::vector<Field<ModelSpec>> shape_fields() {
   return {
       shape_field<IntForm>({"seq_len", "preset's", "tokens of one sample", 1, 1e12}),
+      shape_field<IntForm>({"target_len", "preset's", "tokens of the decoder's sample", 1, 1e12}),
       shape_field<IntForm>({"vocab_size", "preset's", "size of the vocabulary", 1, 1e12}),
       shape_field<FloatForm>({"dropout", "preset's", "probability", 0, 1}),
+      shape_field<FloatForm>({"stochastic_depth", "preset's",
+                              "probability with which the last block is skipped", 0, 1}),
       shape_field<IntForm>({"image_size", "preset's", "pixels of one edge", 1, 1e6}),
       shape_field<IntForm>({"num_classes", "preset's", "classes of the last layer", 1, 1e12}),
       shape_field<IntForm>({"in_features", "preset's", "of the first layer", 1, 1e12}),

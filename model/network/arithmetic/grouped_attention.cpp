@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/network/arithmetic/attention_block.hpp"
+#include "model/network/arithmetic/group_norm.hpp"
 #include "model/network/arithmetic/linear.hpp"
 #include "model/network/arithmetic/numbers.hpp"
 #include "model/network/arithmetic/vectors.hpp"
@@ -151,14 +152,43 @@ Values projected(const Values& input, const GroupedAttentionWeights& weights, Pr
   return result;
 }
 
+RmsNormShape head_norm_shape(const Values& heads, const GroupedAttentionShape& shape) {
+  return {heads.size() / shape.head_width, shape.head_width, *shape.norm_eps};
+}
+
+Values normalised_heads(const Values& heads, const Values& weight,
+                        const GroupedAttentionShape& shape) {
+  Values result(heads.dtype(), heads.size());
+  rms_norm_forward(heads, &weight, head_norm_shape(heads, shape), result);
+  return result;
+}
+
 HeadStates head_states(const Values& input, const GroupedAttentionWeights& weights,
                        const GroupedAttentionShape& shape, DType dtype) {
   HeadStates states{projected(input, weights, query_projection, shape, shape.query_width(), dtype),
                     projected(input, weights, key_projection, shape, shape.key_width(), dtype),
                     projected(input, weights, value_projection, shape, shape.key_width(), dtype)};
+  if (shape.norm_eps) {
+    states.query = normalised_heads(states.query, *weights.norms[query_projection], shape);
+    states.key = normalised_heads(states.key, *weights.norms[key_projection], shape);
+  }
   rotate_heads(shape, shape.heads, false, states.query);
   rotate_heads(shape, shape.key_heads, false, states.key);
   return states;
+}
+
+/// From the gradient of normalised heads that of the projection `which`; adds the weight's.
+void normalise_back(const Values& input, const GroupedAttentionWeights& weights, Projection which,
+                    const GroupedAttentionShape& shape, int64_t out,
+                    const GroupedAttentionGradients& gradients, Values& gradient) {
+  const Values heads = projected(input, weights, which, shape, out, gradient.dtype());
+  const RmsNormShape norm = head_norm_shape(heads, shape);
+  if (gradients.norms[which] != nullptr) {
+    rms_norm_weight_gradient(heads, gradient, norm, *gradients.norms[which]);
+  }
+  Values result(gradient.dtype(), gradient.size());
+  rms_norm_input_gradient(heads, gradient, weights.norms[which], norm, result);
+  gradient = std::move(result);
 }
 
 /// What one projection of the input gets, from the gradient of its result.
@@ -186,6 +216,11 @@ void project_all_back(const Values& input, HeadStates back, const GroupedAttenti
                       const GroupedAttentionGradients& gradients) {
   rotate_heads(shape, shape.heads, true, back.query);
   rotate_heads(shape, shape.key_heads, true, back.key);
+  if (shape.norm_eps) {
+    normalise_back(input, weights, query_projection, shape, shape.query_width(), gradients,
+                   back.query);
+    normalise_back(input, weights, key_projection, shape, shape.key_width(), gradients, back.key);
+  }
   if (input_gradient != nullptr) {
     *input_gradient = Values(input_gradient->dtype(), input_gradient->size());
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "model/core/values.hpp"
 #include "model/network/context_part.hpp"
@@ -25,6 +26,7 @@ struct GroupedAttentionShape {
   int64_t window = 0;  ///< positions that one attends to, itself included; 0: all before
   int32_t ranks = 1;   ///< that divide the positions, of which these are
   int32_t index = 0;   ///< of the rank that has them
+  std::optional<double> norm_eps{};  ///< each head of query and key is normalised before its turn
   RankPositions place() const { return {positions, ranks, index}; }
   int64_t rows() const { return batch * positions; }
   int64_t query_width() const { return heads * head_width; }
@@ -37,11 +39,13 @@ inline constexpr size_t grouped_projections = 4;
 struct GroupedAttentionWeights {
   std::array<const Values*, grouped_projections> weights{};
   std::array<const Values*, grouped_projections> biases{};
+  std::array<const Values*, 2> norms{};  ///< of query and key [head width]; null: none
 };
 /// Where their gradients are added to; null: not wanted.
 struct GroupedAttentionGradients {
   std::array<Values*, grouped_projections> weights{};
   std::array<Values*, grouped_projections> biases{};
+  std::array<Values*, 2> norms{};
 };
 
 /// Turns every head of [rows, heads, head width] by its position; `back`: the other way round.

@@ -76,6 +76,9 @@ Values initial_parameter(const Layer& layer, size_t tensor, DType dtype, Initial
       layer.kind == LayerKind::rms_norm || layer.kind == LayerKind::group_norm) {
     return constant(dtype, elements, parameter.name == "weight" ? 1 : 0);
   }
+  if (parameter.name == "q_norm.weight" || parameter.name == "k_norm.weight") {
+    return constant(dtype, elements, 1);
+  }
   if (how == Initialisation::small_integers) {
     return integer_initial_values(dtype, elements, key);
   }

@@ -108,6 +108,72 @@ void swap_outer(const Values& from, int64_t rows, int64_t columns, Values& to) {
   }
 }
 
+namespace {
+
+/// Calls visit(place in the input, place in the output) for every element of a batch of `elements`.
+template <class Visit>
+void for_each_permuted(int64_t elements, const Shape& shape, const std::vector<size_t>& order,
+                       Visit visit) {
+  const auto whole = elements_of(shape);
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) {
+    strides[d - 1] = strides[d] * shape[d];
+  }
+  for (int64_t to = 0; to < elements; ++to) {
+    int64_t rest = to % whole;
+    int64_t from = to - rest;
+    for (size_t d = order.size(); d-- > 0;) {
+      from += rest % shape[order[d]] * strides[order[d]];
+      rest /= shape[order[d]];
+    }
+    visit(from, to);
+  }
+}
+
+/// Calls visit(place in the image, place in the merged one) for every element of a batch.
+template <class Visit>
+void for_each_merged(int64_t elements, const Shape& image, Visit visit) {
+  const int64_t channels = image[2];
+  const int64_t rows = (image[0] + 1) / 2;
+  const int64_t columns = (image[1] + 1) / 2;
+  for (int64_t from = 0; from < elements; ++from) {
+    const int64_t pixel = from / channels;
+    const int64_t sample = pixel / (image[0] * image[1]);
+    const int64_t y = pixel / image[1] % image[0];
+    const int64_t x = pixel % image[1];
+    const int64_t part = 2 * (x % 2) + y % 2;
+    const int64_t merged = (sample * rows + y / 2) * columns + x / 2;
+    visit(from, (merged * 4 + part) * channels + from % channels);
+  }
+}
+
+}  // namespace
+
+void permute_forward(const Values& from, const Shape& shape, const std::vector<size_t>& order,
+                     Values& to) {
+  for_each_permuted(from.size(), shape, order,
+                    [&](int64_t source, int64_t place) { to.set(place, from.number(source)); });
+}
+
+void permute_backward(const Values& output_gradient, const Shape& shape,
+                      const std::vector<size_t>& order, Values& input_gradient) {
+  for_each_permuted(output_gradient.size(), shape, order, [&](int64_t source, int64_t place) {
+    input_gradient.set(source, output_gradient.number(place));
+  });
+}
+
+void merge_patches(const Values& from, const Shape& image, Values& to) {
+  to = Values(to.dtype(), to.size());
+  for_each_merged(from.size(), image,
+                  [&](int64_t source, int64_t place) { to.set(place, from.number(source)); });
+}
+
+void part_patches(const Values& output_gradient, const Shape& image, Values& input_gradient) {
+  for_each_merged(input_gradient.size(), image, [&](int64_t source, int64_t place) {
+    input_gradient.set(source, output_gradient.number(place));
+  });
+}
+
 void take_columns(const Values& from, int64_t rows, int64_t begin, int64_t count, Values& taken) {
   ensure(taken.size() == rows * count, "columns fit");
   const int64_t width = from.size() / rows;

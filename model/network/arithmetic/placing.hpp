@@ -2,7 +2,10 @@
 
 #include <cstdint>
 
+#include <vector>
+
 #include "model/core/values.hpp"
+#include "model/network/layer.hpp"
 
 namespace lockstep {
 
@@ -37,6 +40,21 @@ void patch_sequence_backward(const Values& output_gradient, bool has_token,
 
 /// `from` is [rows, columns, rest], `to` becomes [columns, rows, rest].
 void swap_outer(const Values& from, int64_t rows, int64_t columns, Values& to);
+
+/// Element (i0, i1, ..) of `to` is the element of `from` whose index in dimension order[d] is i_d;
+/// both have a batch before.
+void permute_forward(const Values& from, const Shape& shape, const std::vector<size_t>& order,
+                     Values& to);
+/// The reverse; `shape` and `order` as of the forward.
+void permute_backward(const Values& output_gradient, const Shape& shape,
+                      const std::vector<size_t>& order, Values& input_gradient);
+
+/// [batch, height, width, channels] becomes [batch, height / 2, width / 2, 4 channels], a margin of
+/// zeros where a side is odd: of each square the pixels above, then those beside, left before
+/// right.
+void merge_patches(const Values& from, const Shape& image, Values& to);
+/// The reverse.
+void part_patches(const Values& output_gradient, const Shape& image, Values& input_gradient);
 
 /// Of `rows` equal parts of `from`, `count` numbers from `begin` of each, one after the other.
 void take_columns(const Values& from, int64_t rows, int64_t begin, int64_t count, Values& taken);

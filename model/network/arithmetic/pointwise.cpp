@@ -16,11 +16,19 @@ T sigmoid(T x) {
 }
 
 template <class T>
+T hardsigmoid(T x) {
+  return std::clamp(x + T{3}, T{0}, T{6}) / T{6};
+}
+
+template <class T>
 T value_of(Pointwise function, T x, T slope) {
   switch (function) {
     case Pointwise::leaky_relu: return x > 0 ? x : slope * x;
+    case Pointwise::relu6: return std::clamp(x, T{0}, T{6});
     case Pointwise::silu: return x * sigmoid(x);
+    case Pointwise::hardswish: return x * hardsigmoid(x);
     case Pointwise::sigmoid: return sigmoid(x);
+    case Pointwise::hardsigmoid: return hardsigmoid(x);
     case Pointwise::tanh: return std::tanh(x);
   }
   return x;
@@ -30,6 +38,10 @@ template <class T>
 T slope_of(Pointwise function, T x, T slope) {
   switch (function) {
     case Pointwise::leaky_relu: return x > 0 ? T{1} : slope;
+    case Pointwise::relu6: return x > 0 && x < 6 ? T{1} : T{0};
+    case Pointwise::hardsigmoid: return x > -3 && x < 3 ? T{1} / T{6} : T{0};
+    case Pointwise::hardswish:  // torch takes the slope at -3 and 3 from outside
+      return x <= -3 ? T{0} : x < 3 ? x / T{3} + T{0.5} : T{1};
     case Pointwise::silu: {
       const T s = sigmoid(x);
       return s * (T{1} + x * (T{1} - s));

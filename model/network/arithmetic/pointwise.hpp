@@ -6,11 +6,12 @@
 
 namespace lockstep {
 
-// Reference arithmetic of torch.nn.LeakyReLU, SiLU, Sigmoid and Tanh, element by element, and of
-// Softmax. Gradients overwrite.
+// Reference arithmetic of torch.nn.LeakyReLU, ReLU6, SiLU, Hardswish, Sigmoid, Hardsigmoid and
+// Tanh, element by element, and of Softmax. Gradients overwrite.
 
-/// `leaky_relu` is x above 0, else slope x; `silu` is x sigmoid(x).
-enum class Pointwise : uint8_t { leaky_relu, silu, sigmoid, tanh };
+/// `leaky_relu` is x above 0, else slope x; `relu6` is x within 0 and 6; `silu` is x sigmoid(x);
+/// `hardsigmoid` is (x + 3) / 6 within 0 and 1, and `hardswish` x times that.
+enum class Pointwise : uint8_t { leaky_relu, relu6, silu, hardswish, sigmoid, hardsigmoid, tanh };
 /// `slope` is that of leaky_relu alone.
 void pointwise_forward(const Values& input, Pointwise function, double slope, Values& output);
 void pointwise_backward(const Values& input, const Values& output_gradient, Pointwise function,

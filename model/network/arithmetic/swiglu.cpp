@@ -1,5 +1,6 @@
 #include "model/network/arithmetic/swiglu.hpp"
 
+#include "model/network/arithmetic/activation.hpp"
 #include "model/network/arithmetic/linear.hpp"
 #include "model/network/arithmetic/numbers.hpp"
 #include "model/network/arithmetic/pointwise.hpp"
@@ -37,7 +38,11 @@ GatedStates gated_states(const Values& input, const SwigluWeights& weights,
   GatedStates states{Values(dtype, size), Values(dtype, size), Values(dtype, size), {}};
   linear_forward(input, *weights.weights[gate_product], weights.biases[gate_product], shape.rows,
                  shape.embed, shape.hidden, states.gate);
-  pointwise_forward(states.gate, Pointwise::silu, 0, states.opened);
+  if (shape.gelu) {
+    gelu_forward(states.gate, GeluForm::tanh, states.opened);
+  } else {
+    pointwise_forward(states.gate, Pointwise::silu, 0, states.opened);
+  }
   linear_forward(input, *weights.weights[up_product], weights.biases[up_product], shape.rows,
                  shape.embed, shape.hidden, states.up);
   states.product = times(states.opened, states.up);
@@ -89,8 +94,12 @@ void swiglu_backward(const Values& input, const SwigluWeights& weights,
   linear_input_gradient(output_gradient, *weights.weights[down_product], shape.rows, shape.hidden,
                         shape.embed, product_gradient);
   Values gate_gradient(dtype, product_gradient.size());
-  pointwise_backward(states.gate, times(product_gradient, states.up), Pointwise::silu, 0,
-                     gate_gradient);
+  const Values opened_gradient = times(product_gradient, states.up);
+  if (shape.gelu) {
+    gelu_backward(states.gate, opened_gradient, GeluForm::tanh, gate_gradient);
+  } else {
+    pointwise_backward(states.gate, opened_gradient, Pointwise::silu, 0, gate_gradient);
+  }
   if (input_gradient != nullptr) {
     *input_gradient = Values(input_gradient->dtype(), input_gradient->size());
   }

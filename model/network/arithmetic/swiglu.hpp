@@ -15,6 +15,7 @@ struct SwigluShape {
   int64_t rows = 1;
   int64_t embed = 1;
   int64_t hidden = 1;
+  bool gelu = false;  ///< of the gate, by its tanh approximation, in place of silu
 };
 /// Of gate and up [hidden, embed], and of down [embed, hidden].
 inline constexpr size_t swiglu_products = 3;

@@ -47,9 +47,7 @@ std::optional<size_t> PlanMaker::partner_of(size_t first) const {
     if (kind == LayerKind::linear) {
       return index;
     }
-    const bool is_marker = kind == LayerKind::residual_begin || ends_residual(kind) ||
-                           kind == LayerKind::residual_shortcut;
-    if (is_marker || !treats_elements_alike(kind)) {
+    if (is_marker(kind) || !treats_elements_alike(kind)) {
       return std::nullopt;
     }
   }

@@ -22,6 +22,11 @@ bool is_token_by_token(const Layer& layer) {
          layer.kind == LayerKind::bias || layer.kind == LayerKind::exchange;
 }
 
+bool normalises_heads(const Layer& layer) {
+  const auto* attention = std::get_if<GroupedQueryArguments>(&layer.arguments);
+  return attention != nullptr && attention->qk_norm_eps.has_value();
+}
+
 bool reads_tokens(const Layer& layer) {
   return layer.kind == LayerKind::embedding || layer.kind == LayerKind::exchange;
 }
@@ -129,6 +134,9 @@ void PositionCutter::add_layer(const Layer& layer) {
            "context parallelism divides the first dimension of each sample: choose a length that "
            "the ranks divide",
            false);
+  } else if (normalises_heads(layer)) {
+    refuse(layer.name, "norms of query and key under context parallelism are not modelled",
+           "set context_parallel_size: 1");
   } else if (layer.kind == LayerKind::grouped_query_attention || is_fused_attention(layer.kind)) {
     add_attention(layer);
   } else if (layer.kind == LayerKind::attention_core) {

@@ -142,6 +142,10 @@ CutLayer cut_attention(const Layer& whole, int32_t ranks) {
     return refused("attention with a bias behind its heads is not cut by heads here",
                    "set bias: false; qkv_bias may be true");
   }
+  if (attention.qk_norm_eps) {
+    return refused("the norms of query and key, which all heads share, are not cut here",
+                   "leave attention out of the plan");
+  }
   const bool flash = !whole.attention_core || whole.attention_core->elements == 0;
   CutLayer cut;
   cut.layer = named_as(whole,
@@ -173,7 +177,8 @@ CutLayer cut_gated(const Layer& whole, int32_t ranks) {
                        built("SwiGLU",
                              {{"embed_dim", gated.embed_dim},
                               {"hidden_dim", gated.hidden_dim / ranks},
-                              {"bias", false}},
+                              {"bias", false},
+                              {"activation", std::string(gated.gelu ? "gelu_tanh" : "silu")}},
                              whole.input),
                        projection_cuts(whole, whole.parameters.size(), ranks));
   return cut;
@@ -360,10 +365,13 @@ Layer of_part(const Layer& whole, size_t dimension, int32_t ranks) {
 bool treats_elements_alike(LayerKind kind) {
   switch (kind) {
     case LayerKind::relu:
+    case LayerKind::relu6:
     case LayerKind::leaky_relu:
     case LayerKind::gelu:
     case LayerKind::silu:
+    case LayerKind::hardswish:
     case LayerKind::sigmoid:
+    case LayerKind::hardsigmoid:
     case LayerKind::tanh:
     case LayerKind::identity:
     case LayerKind::dropout:

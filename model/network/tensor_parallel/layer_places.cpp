@@ -9,6 +9,9 @@ void map_ranges(const Network& whole, const LayerPlaces& places, Network& cut) {
     if (layer.tied_layer) {
       layer.tied_layer = places.holder.at(*layer.tied_layer);
     }
+    if (layer.aside) {
+      layer.aside->begin = places.first.at(layer.aside->begin);
+    }
   }
   for (NetworkBlock block : whole.blocks) {
     block.first = places.first.at(block.first);

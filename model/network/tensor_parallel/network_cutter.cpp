@@ -312,8 +312,9 @@ void NetworkCutter::pass_residual(const Layer& layer) {
   } else if (layer.kind == LayerKind::residual_shortcut) {
     std::swap(is_distributed_, residuals_.back().is_distributed);
     residuals_.back().put_aside = std::exchange(layout_, residuals_.back().remembered);
-  } else if (layer.kind == LayerKind::residual_add ||
-             layer.kind == LayerKind::residual_concatenate) {
+  } else if (layer.kind == LayerKind::aside_end) {
+    residuals_.pop_back();
+  } else if (joins_branches(layer.kind)) {
     const OpenResidual closed = residuals_.back();
     residuals_.pop_back();
     const TensorLayout other = closed.put_aside.value_or(closed.remembered);
@@ -321,7 +322,7 @@ void NetworkCutter::pass_residual(const Layer& layer) {
       refuse_mixture(layer.name);
     } else if (other != layout_) {
       refuse(layer.name,
-             fmt::format("a residual adds {} to {}: the shapes do not fit", name_of(layout_),
+             fmt::format("a residual joins {} and {}: the shapes do not fit", name_of(layout_),
                          name_of(other)),
              "let both branches end in the same layout, by output_layouts of their last Linear");
     }

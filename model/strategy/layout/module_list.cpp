@@ -6,11 +6,7 @@ namespace lockstep {
 
 namespace {
 
-// Marks of a skip connection are no modules.
-bool is_module(const Layer& layer) {
-  return layer.kind != LayerKind::residual_begin && layer.kind != LayerKind::residual_shortcut &&
-         !ends_residual(layer.kind);
-}
+bool is_module(const Layer& layer) { return !is_marker(layer.kind); }
 
 }  // namespace
 

@@ -297,7 +297,8 @@ class Replica {
   void forget_inside(Rank& rank, const CheckpointedSegment& segment);
   LayerRun& run_of(size_t layer);
   static void forget(Rank& rank, Slice& memory);
-  void meet_residual(const LayerRun& run, std::vector<Slice>& reads);
+  void meet_residual(Rank& rank, const LayerRun& run, std::vector<Slice>& reads,
+                     std::vector<Slice>& writes);
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
                          BackwardHalf half);
   std::vector<Slice> gradients_to_fill(Rank& rank, size_t layer, Bytes& made);

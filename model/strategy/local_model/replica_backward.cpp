@@ -167,11 +167,26 @@ void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
   now_.gradient = narrowed;
 }
 
-/// The gradient of a sum goes two ways, and the one round the branch comes back at its beginning.
-void Replica::meet_residual(const LayerRun& run, std::vector<Slice>& reads) {
+/// The gradient of a sum goes two ways, and the one round the branch comes back at its beginning. A
+/// product has a gradient of its own for either factor. Those of what was put aside add up.
+void Replica::meet_residual(Rank& rank, const LayerRun& run, std::vector<Slice>& reads,
+                            std::vector<Slice>& writes) {
   Residual& residual = now_.residuals[*run.residual];
   const LayerKind kind = network().layers[run.layer].kind;
-  if (ends_residual(kind)) {
+  if (network().layers[run.layer].aside) {
+    const Slice& aside = residual.branch();
+    reads.push_back(aside);
+    if (residual.gradient_of_sum.buffer == no_buffer) {
+      residual.gradient_of_sum = transient(rank, aside.elements, aside.dtype);
+      fill_with_zeros(rank, residual.gradient_of_sum);
+    }
+    writes.push_back(residual.gradient_of_sum);
+  } else if (kind == LayerKind::residual_multiply) {
+    const Slice& branch = residual.branch();
+    reads.push_back(branch);
+    residual.gradient_of_sum = transient(rank, branch.elements, branch.dtype);
+    writes.push_back(residual.gradient_of_sum);
+  } else if (joins_branches(kind)) {
     residual.gradient_of_sum = now_.gradient;
   } else if (kind == LayerKind::residual_begin) {
     reads.push_back(residual.gradient_of_shortcut.buffer != no_buffer
@@ -213,7 +228,10 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     }
   }
   if (plan_->numerics && run.residual) {
-    meet_residual(run, reads);
+    meet_residual(rank, run, reads, writes);
+    if (half == BackwardHalf::weights && layer.aside) {
+      writes.back() = Slice{reads.front().buffer, reads.front().dtype, 0, 0};  // it has had its own
+    }
   }
   now_.gradient = plan_->numerics && writes.front().elements > 0 ? writes.front() : now_.gradient;
   const auto* price = std::get_if<CostArguments>(&layer.arguments);
@@ -271,14 +289,16 @@ void fill_given(Values& values, const GivenSamples::Rows& rows, const Batch& bat
 
 }  // namespace
 
+/// Those that every embedding has, where several read parts of a sample.
 uint64_t tokens_of(const Network& network, size_t module) {
+  std::optional<int64_t> fewest;
   for (size_t layer = 0; layer < network.layers.size(); ++layer) {
     const auto* embedding = std::get_if<EmbeddingArguments>(&network.layers[layer].arguments);
     if (embedding != nullptr && (network.modules.empty() || network.modules[module].holds(layer))) {
-      return static_cast<uint64_t>(embedding->num_embeddings);
+      fewest = std::min(fewest.value_or(embedding->num_embeddings), embedding->num_embeddings);
     }
   }
-  return 2;
+  return static_cast<uint64_t>(fewest.value_or(2));
 }
 
 namespace {

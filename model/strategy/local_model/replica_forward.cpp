@@ -163,8 +163,11 @@ Ticket Replica::end_forward(Rank& rank, const StepOptions& options) {
   return done;
 }
 
-// Which skip connection a residual layer belongs to.
+// Which skip connection a residual layer belongs to, or a layer that reads what was put aside.
 std::optional<size_t> Replica::residual_of(size_t layer) {
+  if (const auto& aside = network().layers[layer].aside) {
+    return run_of(aside->begin).residual;
+  }
   switch (network().layers[layer].kind) {
     case LayerKind::residual_begin:
       now_.open_residuals.push_back(now_.residuals.size());
@@ -172,7 +175,9 @@ std::optional<size_t> Replica::residual_of(size_t layer) {
       return now_.open_residuals.back();
     case LayerKind::residual_shortcut: return now_.open_residuals.back();
     case LayerKind::residual_add:
-    case LayerKind::residual_concatenate: {
+    case LayerKind::residual_concatenate:
+    case LayerKind::residual_multiply:
+    case LayerKind::aside_end: {
       const size_t closed = now_.open_residuals.back();
       now_.open_residuals.pop_back();
       return closed;
@@ -276,7 +281,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   for (const size_t parameter : parameters_of_[run.layer]) {
     reads.push_back(parameters_[parameter].tensor.value);
   }
-  if (plan_->numerics && ends_residual(layer.kind)) {
+  if (plan_->numerics && (joins_branches(layer.kind) || layer.aside)) {
     reads.push_back(now_.residuals[*run.residual].branch());
   }
   if (routes_tokens_ && layer.kind == LayerKind::mixture_of_experts && turn.training &&

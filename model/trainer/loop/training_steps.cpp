@@ -106,10 +106,7 @@ std::vector<size_t> layers_named(const Statement& statement, const std::string& 
   return layers_that(network, [&](std::string_view layer) { return layer.ends_with("." + name); });
 }
 
-bool is_end_of_residual(const Layer& layer) {
-  return layer.kind == LayerKind::residual_begin || layer.kind == LayerKind::residual_shortcut ||
-         ends_residual(layer.kind);
-}
+bool is_end_of_residual(const Layer& layer) { return is_marker(layer.kind); }
 
 // Empty: they can be left out. The ends of a residual cannot: what stands between them would lose
 // its skip connection.

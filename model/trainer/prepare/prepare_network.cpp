@@ -11,6 +11,7 @@
 #include "model/network/modules.hpp"
 #include "model/network/presets.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/configured_sizes.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -121,6 +122,11 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
     case LayerSpec::Kind::sequential: description.kind = "Sequential"; break;
     case LayerSpec::Kind::residual: description.kind = "Residual"; break;
     case LayerSpec::Kind::concatenate: description.kind = "Concatenate"; break;
+    case LayerSpec::Kind::multiply: description.kind = "Multiply"; break;
+    case LayerSpec::Kind::aside:
+      description.kind = "Aside";
+      description.arguments = arguments(spec.object.arguments);
+      break;
     case LayerSpec::Kind::repeat:
       description.kind = "repeat";
       description.arguments.push_back({"times", spec.times});
@@ -250,23 +256,16 @@ std::vector<NamedArgument> plain_keys(const std::vector<ObjectArgument>& config)
 }
 
 std::optional<NetworkDescription> NetworkReader::describe_configured(const ModelSpec& model) {
-  ConfiguredSize size;
-  for (const NamedArgument& given : arguments(model.shape)) {
-    if (given.name == "seq_len") {
-      size.seq_len = std::get<int64_t>(given.value);
-    } else if (given.name == "num_classes") {
-      size.num_classes = std::get<int64_t>(given.value);
-    } else if (const auto* dropout = std::get_if<double>(&given.value);
-               given.name == "dropout" && dropout != nullptr) {
-      size.dropout = *dropout;
-    } else {
-      add_problem(preparation_, Kind::invalid, model.hf->place,
-                  fmt::format("`{}` cannot stand beside `hf`", given.name),
-                  "change it in config.json; seq_len, dropout and num_classes can be given here");
-      return std::nullopt;
-    }
+  const ConfiguredSizes sizes = configured_sizes(arguments(model.shape));
+  if (!sizes.strange.empty()) {
+    add_problem(
+        preparation_, Kind::invalid, model.hf->place,
+        fmt::format("`{}` cannot stand beside `hf`", sizes.strange),
+        "change it in config.json; seq_len, target_len, dropout and num_classes can be given "
+        "here");
+    return std::nullopt;
   }
-  auto described = describe_config(plain_keys(model.config), size);
+  auto described = describe_config(plain_keys(model.config), sizes.size);
   if (const auto* error = std::get_if<NetworkError>(&described)) {
     add_problem(preparation_, error->is_unmodelled ? Kind::unsupported : Kind::invalid,
                 model.hf->place, fmt::format("{}: {}", model.hf->value, error->message),
@@ -310,7 +309,9 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
     description->loss.arguments = arguments(model.loss->arguments);
   }
   description->initial = model.initial;
-  description->flash_attention = !model.attention || model.attention->value == AttentionKind::flash;
+  if (model.attention) {
+    description->flash_attention = model.attention->value == AttentionKind::flash;
+  }
   mark_segments(model, *description);
   mark_segments_of_strategy(*description);
   return description;

@@ -74,6 +74,43 @@ TEST_CASE("a tied head, biases and a width of heads are read from a configuratio
         8'030'261'248 - int64_t{32} * 4096 * (2 * 4096 + 2 * 1024) / 2);
 }
 
+TEST_CASE("configurations of Qwen3, Gemma and T5 have the parameters of their checkpoints") {
+  std::vector<NamedArgument> qwen = {
+      key("model_type", "qwen3"),     key("hidden_size", 1024),
+      key("intermediate_size", 3072), key("num_hidden_layers", 28),
+      key("num_attention_heads", 16), key("num_key_value_heads", 8),
+      key("head_dim", 128),           key("vocab_size", 151936),
+      {"tie_word_embeddings", true},  key("max_position_embeddings", 40960),
+      {"use_sliding_window", false},  {"rope_theta", 1e6}};
+  CHECK(configured(qwen, {.seq_len = 64}).parameter_elements() == 596'049'920);
+  std::vector<NamedArgument> gemma = {key("model_type", "gemma"),
+                                      key("hidden_size", 2048),
+                                      key("intermediate_size", 16384),
+                                      key("num_hidden_layers", 18),
+                                      key("num_attention_heads", 8),
+                                      key("num_key_value_heads", 1),
+                                      key("head_dim", 256),
+                                      key("vocab_size", 256000),
+                                      key("hidden_act", "gelu"),
+                                      key("max_position_embeddings", 8192)};
+  CHECK(configured(gemma, {.seq_len = 64}).parameter_elements() == 2'506'172'416);
+  CHECK(refused(with_key(gemma, key("hidden_act", "relu"))).is_unmodelled);
+  std::vector<NamedArgument> t5 = {
+      key("model_type", "t5"), key("d_model", 512), key("d_kv", 64),         key("d_ff", 2048),
+      key("num_layers", 6),    key("num_heads", 8), key("vocab_size", 32128)};
+  const Network small = configured(t5, {.seq_len = 64, .target_len = 16});
+  CHECK(small.parameter_elements() == 60'506'624);
+  CHECK(small.input == Shape{80});
+  CHECK(small.layers.back().output == Shape{16, 32128});
+  // T5 1.1: a gate, and a head of its own: 3 d f in place of 2 d f in each of 8 + 8 blocks.
+  std::vector<NamedArgument> gated = with_key(t5, key("feed_forward_proj", "gated-gelu"));
+  gated = with_key(with_key(gated, key("d_ff", 1024)), {"tie_word_embeddings", false});
+  gated = with_key(with_key(gated, key("num_heads", 6)), key("num_layers", 8));
+  // google/t5-v1_1-small: the number of parameters that its file states.
+  CHECK(configured(gated, {.seq_len = 64}).parameter_elements() == 76'961'152);
+  CHECK(refused(llama_keys(), {.target_len = 16}).message.find("target_len") != std::string::npos);
+}
+
 TEST_CASE("a configuration of Mistral has its window, and none where it is null") {
   std::vector<NamedArgument> keys = with_key(llama_keys(), key("model_type", "mistral"));
   const Network all = configured(keys, {.seq_len = 4096});
@@ -201,8 +238,8 @@ TEST_CASE("configurations of GPT-2 and ViT have the published parameters") {
 TEST_CASE("a configuration that cannot be is refused with its key") {
   CHECK(refused({}).message == "config.json has no `model_type`");
   CHECK(refused({key("model_type", "lama")}).message == "there is no model_type `lama`");
-  const NetworkError bert = refused({key("model_type", "t5")});
-  CHECK(bert.message == "the model_type `t5` is not modelled yet");
+  const NetworkError bert = refused({key("model_type", "gpt_neox")});
+  CHECK(bert.message == "the model_type `gpt_neox` is not modelled yet");
   CHECK(bert.is_unmodelled);
   CHECK(refused(without_key(llama_keys(), "hidden_size")).message ==
         "config.json needs `hidden_size`");

@@ -142,6 +142,62 @@ TEST_CASE("grouped-query attention's gradients are slopes, with biases and a win
   }
 }
 
+TEST_CASE("norms of the heads of query and key have gradients that are slopes") {
+  GroupedAttentionShape shape{2, 3, 4, 4, 2, 2, 100, 0};
+  shape.norm_eps = 1e-3;
+  const std::vector<Values> at = {drawn(24, 1), drawn(32, 2), drawn(16, 4), drawn(16, 6),
+                                  drawn(32, 8), drawn(2, 11), drawn(2, 12)};
+  const Values output_gradient = drawn(24, 10);
+  const auto weights = [](const std::vector<Values>& v) {
+    return GroupedAttentionWeights{{&v[1], &v[2], &v[3], &v[4]}, {}, {&v[5], &v[6]}};
+  };
+  std::vector<Values> g = zeros_like(at);
+  grouped_attention_backward(at[0], weights(at), output_gradient, shape, g.data(),
+                             {{&g[1], &g[2], &g[3], &g[4]}, {}, {&g[5], &g[6]}});
+  check_slopes(at, g, output_gradient, [&](const std::vector<Values>& values) {
+    Values output(DType::fp64, 24);
+    grouped_attention_forward(values[0], weights(values), shape, output);
+    return output;
+  });
+}
+
+TEST_CASE("head norms have a weight for each number of a head, and keep what they read") {
+  // As below: 4 query heads and 2 key heads of width 2 over 3 positions; 2 weights each; query and
+  // key before the norm are 24 + 12 more, with the fp32 root mean square of 12 + 6 heads.
+  const BuildResult normed = built({3, 8}, grouped({of(8), of(4), of(2), {"qk_norm_eps", 1e-6}}));
+  REQUIRE(normed.ok());
+  const Layer& layer = normed.network.layers[0];
+  CHECK(layer.parameter_elements() == 64 + 2 * 32 + 64 + 2 + 2);
+  CHECK(layer.parameters.back().name == "k_norm.weight");
+  CHECK(layer.saves.elements == 72 + 36);
+  CHECK(layer.saves.fixed == 48_B + 4_B * 18);
+}
+
+TEST_CASE("GeGLU opens its gate by the tanh approximation of GELU, and its gradients are slopes") {
+  // gate 2, up 3, down 5 of x = 1: 5 * 3 * gelu(2), 1 + tanh(sqrt(2 / pi) (2 + 0.044715 * 8)).
+  const Values two = fp64({2});
+  const Values three = fp64({3});
+  const Values five = fp64({5});
+  Values one(DType::fp64, 1);
+  swiglu_forward(fp64({1}), {{&two, &three, &five}, {}}, {1, 1, 1, true}, one);
+  const double inner = std::sqrt(2 / std::acos(-1.0)) * (2 + 0.044715 * 8);
+  check_close(one, {5 * 3 * (1 + std::tanh(inner))});
+  const SwigluShape shape{3, 2, 4, true};
+  const std::vector<Values> at = {drawn(6, 1), drawn(8, 2), drawn(8, 4), drawn(8, 6)};
+  const Values output_gradient = drawn(6, 8);
+  const auto weights = [](const std::vector<Values>& v) {
+    return SwigluWeights{{&v[1], &v[2], &v[3]}, {}};
+  };
+  std::vector<Values> g = zeros_like(at);
+  swiglu_backward(at[0], weights(at), output_gradient, shape, g.data(),
+                  {{&g[1], &g[2], &g[3]}, {}});
+  check_slopes(at, g, output_gradient, [&](const std::vector<Values>& values) {
+    Values output(DType::fp64, 6);
+    swiglu_forward(values[0], weights(values), shape, output);
+    return output;
+  });
+}
+
 TEST_CASE("SwiGLU is down(silu(gate x) * up x), and its gradients are slopes") {
   // One row, widths 1: gate 2, up 3, down 5 of x = 1: 5 * silu(2) * 3.
   const Values two = fp64({2});

@@ -108,6 +108,26 @@ TEST_CASE("smaller Llamas, Phi-3 and Qwen2.5 have the published number of parame
   CHECK(preset("qwen2.5-72b").parameter_elements() == 72'706'203'648);
 }
 
+TEST_CASE("Qwen3 and Gemma have the published number of parameters") {
+  // The number of parameters that the checkpoints' files state. By hand, Qwen3 8B: 2 * 151936 *
+  // 4096
+  // + 4096 + 36 (4096 * 128 (2 * 32 + 2 * 8) + 2 * 128 + 3 * 4096 * 12288 + 2 * 4096). Gemma 2B,
+  // with a tied head: 256000 * 2048 + 2048 + 18 (2048 * 256 (2 * 8 + 2) + 3 * 2048 * 16384 + 2 *
+  // 2048).
+  const auto qwen3 = [](int64_t l, int64_t h, int64_t k, int64_t d, int64_t f, int64_t heads) {
+    return heads * 151936 * d + d + l * (d * 128 * (2 * h + 2 * k) + 256 + 3 * d * f + 2 * d);
+  };
+  CHECK(qwen3(36, 32, 8, 4096, 12288, 2) == 8'190'735'360);
+  CHECK(preset("qwen3-0.6b").parameter_elements() == 596'049'920);
+  CHECK(preset("qwen3-1.7b").parameter_elements() == qwen3(28, 16, 8, 2048, 6144, 1));
+  CHECK(preset("qwen3-4b").parameter_elements() == 4'022'468'096);
+  CHECK(preset("qwen3-8b").parameter_elements() == 8'190'735'360);
+  CHECK(preset("qwen3-14b").parameter_elements() == 14'768'307'200);
+  CHECK(preset("qwen3-32b").parameter_elements() == 32'762'123'264);
+  CHECK(preset("gemma-2b").parameter_elements() == 2'506'172'416);
+  CHECK(preset("gemma-7b").parameter_elements() == 8'537'680'896);
+}
+
 TEST_CASE("OPT and RoBERTa have the published number of parameters") {
   // OPT of width d with L layers: 12 L d^2 + 13 L d, and (50272 + 2048 + 2) d of embeddings and 2 d
   // of the last norm, the head being tied.

@@ -181,3 +181,56 @@ TEST_CASE("kernels: the steps of an LSTM follow each other") {
   CHECK(long_s - short_s > 16 * step);
   CHECK(long_s - short_s < 3 * 16 * step);
 }
+
+namespace {
+
+double product_seconds(const sim::MatrixProduct& product) {
+  return sim::seconds_of_product(plain_machine("v100-sxm2-16gb"), product, DType::fp16, false, 1);
+}
+
+}  // namespace
+
+TEST_CASE("kernels: attention in windows forms scores in each of them") {
+  LayerDescription layer{.kind = "WindowAttention"};
+  layer.arguments = {
+      {"dim", int64_t{1024}}, {"window_size", int64_t{8}}, {"num_heads", int64_t{8}}};
+  // 40 windows of 64 positions and 8 heads of 128.
+  const double straight = forward_seconds(network_of(layer, {40, 64, 1024}), 1);
+  const double products = product_seconds({2560, 3072, 1024}) +
+                          product_seconds({2560, 1024, 1024}) +
+                          product_seconds({64, 64, 128, 320}) + product_seconds({64, 128, 64, 320});
+  const double state = 2560.0 * 1024 * 2 / bytes_of_v100;
+  const double matrix = 2560.0 * 64 * 8 * 2 / bytes_of_v100;
+  // Into windows and back, the scaled query, and the order of heads of four states, each a read and
+  // a write; the bias is added to scores that the softmax reads and writes.
+  CHECK(straight == Approx(products + 14 * state + 3 * matrix));
+  layer.arguments.push_back({"shift_size", int64_t{4}});
+  const double shifted = forward_seconds(network_of(layer, {40, 64, 1024}), 1);
+  CHECK(shifted - straight == Approx(4 * state + 2 * matrix));
+}
+
+TEST_CASE("kernels: attention to another tensor makes keys of that one's positions") {
+  LayerDescription positions{.kind = "Positions"};
+  positions.arguments = {{"count", int64_t{640}}};
+  LayerDescription cross{.kind = "CrossAttention"};
+  cross.arguments = {{"embed_dim", int64_t{1024}}, {"num_heads", int64_t{8}}};
+  LayerDescription aside{.kind = "Aside"};
+  aside.layers = {cross};
+  aside.shortcut = {positions};
+  const BuildResult built = build_network({.input = Shape{2560, 1024},
+                                           .flash_attention = false,
+                                           .layers = {aside},
+                                           .loss = {.kind = "MSELoss"}});
+  REQUIRE(built.ok());
+  sim::LayerPass pass;
+  for (const Layer& layer : built.network.layers) {
+    pass.layer = layer.kind == LayerKind::cross_attention ? &layer : pass.layer;
+  }
+  pass.samples = 1;
+  pass.dtype = DType::fp16;
+  const double products =
+      2 * product_seconds({2560, 1024, 1024}) + 2 * product_seconds({640, 1024, 1024}) +
+      product_seconds({2560, 640, 128, 8}) + product_seconds({2560, 128, 640, 8});
+  const double moved = (4.0 * (2560 + 640) * 1024 + 8.0 * 2560 * 640) * 2 / bytes_of_v100;
+  CHECK(sim::seconds_of_pass(plain_machine("v100-sxm2-16gb"), pass) == Approx(products + moved));
+}
