@@ -233,6 +233,20 @@ Value apply_log(Arguments arguments, const EvaluationLimits&) {
   return std::log(arguments[0].number());
 }
 
+Value apply_cos(Arguments arguments, const EvaluationLimits&) {
+  if (!arguments[0].is_number()) {
+    refuse("cos", arguments[0], "it takes a number");
+  }
+  return std::cos(arguments[0].number());
+}
+
+Value apply_where(Arguments arguments, const EvaluationLimits&) {
+  if (!arguments[0].is(Kind::boolean)) {
+    refuse("where", arguments[0], "its first argument is a condition: where(x < 0, 0, x)");
+  }
+  return arguments[0].boolean() ? arguments[1] : arguments[2];
+}
+
 Value joined_lists(const List& lists, const EvaluationLimits& limits) {
   List items;
   for (const Value& part : lists) {
@@ -303,7 +317,7 @@ Value apply_float(Arguments arguments, const EvaluationLimits&) {
   return number_in("float", arguments[0]).number();
 }
 
-constexpr std::array<Function, 19> functions{{
+constexpr std::array<Function, 21> functions{{
     {"full", 2, 2, "full(n, x)", apply_full},
     {"arange", 1, 1, "arange(n)", apply_arange},
     {"range", 2, 2, "range(a, b)", apply_range},
@@ -318,6 +332,8 @@ constexpr std::array<Function, 19> functions{{
     {"sqrt", 1, 1, "sqrt(x)", apply_sqrt},
     {"exp", 1, 1, "exp(x)", apply_exp},
     {"log", 1, 1, "log(x)", apply_log},
+    {"cos", 1, 1, "cos(x)", apply_cos},
+    {"where", 3, 3, "where(condition, a, b)", apply_where},
     {"concat", 1, 1, "concat([a, b])", apply_concat},
     {"softmax", 1, 1, "softmax(x)", apply_softmax},
     {"isnan", 1, 1, "isnan(x)", apply_isnan},

@@ -68,6 +68,7 @@ std::string text_of(const PlainValue& value) {
       }
       return out + "}";
     }
+    std::string operator()(const Expression& expression) const { return expression.text(); }
   };
   return std::visit(Writer{}, value.value);
 }

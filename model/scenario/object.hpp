@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "model/expression/expression.hpp"
 #include "model/expression/source.hpp"
 
 namespace lockstep {
@@ -19,7 +20,8 @@ struct PlainEntry;
 struct PlainValue {
   using List = std::vector<PlainValue>;
   using Map = std::vector<PlainEntry>;
-  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value;
+  /// An expression where the argument is a function.
+  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map, Expression> value;
   SourcePlace place{};
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value); }

@@ -104,7 +104,7 @@ TEST_CASE("a class that exists and is not modelled exits 5 and says what is") {
     refused("version: 1\n" + text + "\n", remedy, 5);
   };
   other("optimizer: {LBFGS: {lr: 0.1}}", "supported: SGD, Adam, AdamW");
-  other("lr_scheduler: LambdaLR", "supported: StepLR");
+  other("lr_scheduler: SWALR", "supported: StepLR");
   other("model: {input: [4], layers: [{Linear: [4, 2]}], loss: CTCLoss}", "loss CTCLoss is not");
   other("model: {input: [4], layers: [{Linear: [4, 2]}, {GRU: [2, 2]}]}", "layer GRU is not");
   other("trainer: {callbacks: [LambdaCallback]}", "supported: EarlyStopping");

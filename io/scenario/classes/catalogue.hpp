@@ -25,8 +25,9 @@ enum class ObjectRole {
 
 /// One class and its arguments in the order of its constructor, so that positional arguments get
 /// their names. An argument is `name` (any value) or `name:type` with the types int, float, bool,
-/// text, list, map, object, and `each`: all positional arguments are the list of its values. Those
-/// of a strategy that is modelled stand in its entry.
+/// text, list, map, object, and `each`: all positional arguments are the list of its values;
+/// `expression` is one, and `schedulers` a list of objects of that role. Those of a strategy that
+/// is modelled stand in its entry.
 struct ClassRow {
   std::string_view name;
   std::string_view arguments;

@@ -50,6 +50,9 @@ constexpr auto other_schedulers = std::to_array<std::string_view>({
     "LinearWarmupCosineAnnealingLR",
     "NoamLR",
     "CosineLRScheduler",
+    "get_cosine_with_hard_restarts_schedule_with_warmup",
+    "get_polynomial_decay_schedule_with_warmup",
+    "get_wsd_schedule",
 });
 
 constexpr auto other_losses = std::to_array<std::string_view>({

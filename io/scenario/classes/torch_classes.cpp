@@ -62,15 +62,24 @@ constexpr auto torch_schedulers = std::to_array<ClassRow>({
      "T_0:int T_mult:int eta_min:float last_epoch:int" LOCKSTEP_SCHEDULER},
     {"OneCycleLR",
      "max_lr:float total_steps:int epochs:int steps_per_epoch:int pct_start:float "
-     "anneal_strategy:text cycle_momentum:bool div_factor:float "
-     "final_div_factor:float" LOCKSTEP_SCHEDULER},
+     "anneal_strategy:text cycle_momentum:bool base_momentum:float max_momentum:float "
+     "div_factor:float final_div_factor:float three_phase:bool last_epoch:int" LOCKSTEP_SCHEDULER},
     {"CyclicLR",
-     "base_lr:float max_lr:float step_size_up:int step_size_down:int mode:text "
-     "gamma:float" LOCKSTEP_SCHEDULER},
-    {"LambdaLR", "lr_lambda last_epoch:int" LOCKSTEP_SCHEDULER},
-    {"MultiplicativeLR", "lr_lambda last_epoch:int" LOCKSTEP_SCHEDULER},
-    {"SequentialLR", "schedulers:list milestones:list last_epoch:int" LOCKSTEP_SCHEDULER},
-    {"ChainedScheduler", "schedulers:list" LOCKSTEP_SCHEDULER},
+     "base_lr:float max_lr:float step_size_up:float step_size_down:float mode:text gamma:float "
+     "scale_fn scale_mode:text cycle_momentum:bool base_momentum:float max_momentum:float "
+     "last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"LambdaLR", "lr_lambda:expression last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"MultiplicativeLR", "lr_lambda:expression last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"SequentialLR", "schedulers:schedulers milestones:list last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"ChainedScheduler", "schedulers:schedulers" LOCKSTEP_SCHEDULER},
+    {"get_constant_schedule_with_warmup", "num_warmup_steps:int last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"get_linear_schedule_with_warmup",
+     "num_warmup_steps:int num_training_steps:int last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"get_cosine_schedule_with_warmup",
+     "num_warmup_steps:int num_training_steps:int num_cycles:float "
+     "last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"get_inverse_sqrt_schedule",
+     "num_warmup_steps:int timescale:int last_epoch:int" LOCKSTEP_SCHEDULER},
     {"WarmupLR",
      "warmup_min_lr:float warmup_max_lr:float warmup_num_steps:int warmup_type:text "
      "last_batch_iteration:int" LOCKSTEP_SCHEDULER},

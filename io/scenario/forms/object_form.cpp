@@ -44,7 +44,8 @@ bool has_type(const PlainValue& value, std::string_view type) {
       return entry.key == "on_ranks" || has_type(entry.value, type);
     });
   }
-  if (type.empty() || type == "each" || value.is_null()) {
+  if (type.empty() || type == "each" || type == "expression" || type == "schedulers" ||
+      value.is_null()) {
     return true;
   }
   if (type == "int") {
@@ -65,9 +66,62 @@ bool has_type(const PlainValue& value, std::string_view type) {
   return value.get_if<std::string>() != nullptr || value.get_if<int64_t>() != nullptr;
 }
 
+/// A function of Python: torch takes a list of them, too, with one for each group of parameters.
+std::optional<PlainValue> read_function(Reader& reader, const Node& node, const ArgumentRow& row) {
+  if (node.kind == Node::Kind::null) {
+    return PlainValue{std::monostate{}, reader.place(node)};
+  }
+  if (node.kind == Node::Kind::list && node.items.size() == 1) {
+    return read_function(reader, *node.items.front(), row);
+  }
+  if (node.kind == Node::Kind::list) {
+    reader.fail(node.mark,
+                fmt::format("ValueError: Expected 1 {}s, but got {}", row.name, node.items.size()),
+                "an optimizer of a scenario has one group of parameters: write one expression");
+    return std::nullopt;
+  }
+  if (node.text.starts_with("lambda ")) {
+    reader.fail(node.mark, fmt::format("`{}` is an expression, without `lambda`", row.name),
+                "write what stands behind its colon, of `epoch`: 0.95 ** epoch");
+    return std::nullopt;
+  }
+  const auto expression = ExpressionForm::read(reader, node, {row.name, "", ""});
+  return expression ? std::optional(PlainValue{*expression, reader.place(node)}) : std::nullopt;
+}
+
+/// As `as_object` takes them apart again.
+std::optional<PlainValue> read_schedulers(Reader& reader, const Node& node,
+                                          const ArgumentRow& row) {
+  if (node.kind != Node::Kind::list) {
+    reader.fail_type(node, row.name, "a list of objects", "write [{LinearLR: {..}}, {StepLR: {..}}]");
+    return std::nullopt;
+  }
+  PlainValue::List list;
+  for (const NodePtr& item : node.items) {
+    const auto object = read_object(reader, *item, row.name, ObjectRole::lr_scheduler);
+    if (!object) {
+      return std::nullopt;
+    }
+    PlainValue::Map arguments;
+    for (const ObjectArgument& argument : object->arguments) {
+      arguments.push_back({argument.name, {argument.value.value, argument.place}});
+    }
+    PlainValue named{PlainValue::Map{{object->name, {std::move(arguments), object->place}}},
+                     object->place};
+    list.push_back(std::move(named));
+  }
+  return PlainValue{std::move(list), reader.place(node)};
+}
+
+std::optional<PlainValue> read_value(Reader& reader, const Node& node, const ArgumentRow& row) {
+  return row.type == "expression"   ? read_function(reader, node, row)
+         : row.type == "schedulers" ? read_schedulers(reader, node, row)
+                                    : read_plain(reader, node, row.name);
+}
+
 void read_argument(Reader& reader, const Node& node, const ArgumentRow& row,
                    std::string_view class_name, std::vector<ObjectArgument>& arguments) {
-  auto value = read_plain(reader, node, row.name);
+  auto value = read_value(reader, node, row);
   if (!value) {
     return;
   }

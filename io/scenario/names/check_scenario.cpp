@@ -154,6 +154,7 @@ void check_scenario(Reader& reader, const Scenario& scenario,
   check_fault_ranks(reader, scenario);
   check_expectations(reader, scenario, cases);
   check_names(reader, scenario);
+  check_rate_factors(reader, scenario);
 }
 
 }  // namespace lockstep

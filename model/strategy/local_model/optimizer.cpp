@@ -1,16 +1,22 @@
 #include "model/strategy/local_model/optimizer.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace lockstep {
 
 OptimizerPlan scheduled(OptimizerPlan plan, const UpdateOptions& options) {
   plan.lr = options.learning_rate.value_or(plan.lr);
-  if (options.betas) {
-    std::tie(plan.beta1, plan.beta2) = *options.betas;
+  if (options.momentum) {
+    (has_betas(plan) ? plan.beta1 : plan.momentum) = options.momentum->first;
+    plan.beta2 = options.momentum->second_beta.value_or(plan.beta2);
   }
   return plan;
+}
+
+bool has_betas(const OptimizerPlan& plan) { return plan.kind != OptimizerKind::sgd; }
+
+double first_momentum(const OptimizerPlan& plan) {
+  return has_betas(plan) ? plan.beta1 : plan.momentum;
 }
 
 int state_tensors(const OptimizerPlan& plan) {

@@ -19,6 +19,10 @@ struct OptimizedTensor {
 /// The optimizer with what schedulers have set for this step.
 OptimizerPlan scheduled(OptimizerPlan plan, const UpdateOptions& options);
 
+/// Whether its first momentum is the first of its betas, which torch's schedulers cycle then.
+bool has_betas(const OptimizerPlan& plan);
+double first_momentum(const OptimizerPlan& plan);
+
 /// Slices of state that the optimizer keeps for every element: none, momentum, or two moments.
 int state_tensors(const OptimizerPlan& plan);
 

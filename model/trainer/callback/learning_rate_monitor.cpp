@@ -78,8 +78,7 @@ void LearningRateMonitor::tell(size_t index, const std::string& name) {
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[index];
   row_[name] = training_.learning_rate(index);
   if (settings_.log_momentum) {
-    row_[name + "-momentum"] =
-        optimizer.kind == OptimizerKind::sgd ? optimizer.momentum : optimizer.beta1;
+    row_[name + "-momentum"] = training_.momentum(index);
   }
   if (settings_.log_weight_decay) {
     row_[name + "-weight_decay"] = optimizer.weight_decay;

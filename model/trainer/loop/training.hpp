@@ -161,7 +161,11 @@ class Training final : public TrainerScope {
   /// Returns the learning rate of an optimizer, by its index in the plan.
   double learning_rate(size_t optimizer) const;
   void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
-  void set_betas(size_t optimizer, std::pair<double, double> betas) { betas_[optimizer] = betas; }
+  void set_momentum(size_t optimizer, ScheduledMomentum momentum) {
+    momenta_[optimizer] = momentum;
+  }
+  /// The optimizer's momentum, or its first beta.
+  double momentum(size_t optimizer) const;
   /// Where schedulers change them.
   void log_learning_rates();
   /// Whether loggers get a row of the batch that runs (logger_connector.py, should_update_logs).
@@ -295,7 +299,7 @@ class Training final : public TrainerScope {
   Callbacks callbacks_;
   Schedulers schedulers_;
   std::map<size_t, double> learning_rates_;            ///< that schedulers gave, by optimizer
-  std::map<size_t, std::pair<double, double>> betas_;  ///< the same
+  std::map<size_t, ScheduledMomentum> momenta_;  ///< the same
   bool has_validated_ = false;
   bool is_set_up_ = false;        ///< the model exists
   std::string asked_checkpoint_;  ///< `ckpt_path` of the fit that runs

@@ -50,6 +50,12 @@ double Training::learning_rate(size_t optimizer) const {
   return given == learning_rates_.end() ? program_.plan.optimizers[optimizer].lr : given->second;
 }
 
+double Training::momentum(size_t optimizer) const {
+  const auto given = momenta_.find(optimizer);
+  return given == momenta_.end() ? first_momentum(program_.plan.optimizers[optimizer])
+                                 : given->second.first;
+}
+
 void Training::log_learning_rates() {
   if (program_.schedulers.empty()) {
     return;

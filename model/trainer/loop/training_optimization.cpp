@@ -248,8 +248,8 @@ Program Training::update(size_t optimizer, SiteId site) {
   const Clipping clipping = clipping_of_step(optimizer);
   options.clipping = clipping.how;
   options.learning_rate = learning_rate(options.optimizer);
-  if (const auto betas = betas_.find(optimizer); betas != betas_.end()) {
-    options.betas = betas->second;
+  if (const auto momentum = momenta_.find(optimizer); momentum != momenta_.end()) {
+    options.momentum = momentum->second;
   }
   log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,
                         has_gradients_.contains(optimizer), site, clipping.site, 1,

@@ -8,6 +8,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/object_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/trainer/prepare/scheduler_arguments.hpp"
 
 namespace lockstep {
 
@@ -37,6 +38,16 @@ constexpr auto scheduler_classes = std::to_array<SchedulerClass>({
     {"CosineAnnealingLR", SchedulerKind::cosine_annealing, "T_max", 0, "", 0, 0},
     {"CosineAnnealingWarmRestarts", SchedulerKind::cosine_annealing_warm_restarts, "T_0", 0, "", 0,
      0},
+    {"OneCycleLR", SchedulerKind::one_cycle_lr, "", 1, "", 0, 0},
+    {"CyclicLR", SchedulerKind::cyclic, "", 1, "", 0, 0},
+    {"LambdaLR", SchedulerKind::lambda, "", 1, "", 0, 0},
+    {"MultiplicativeLR", SchedulerKind::multiplicative, "", 1, "", 0, 0},
+    {"get_constant_schedule_with_warmup", SchedulerKind::lambda, "", 1, "", 0, 0},
+    {"get_linear_schedule_with_warmup", SchedulerKind::lambda, "", 1, "", 0, 0},
+    {"get_cosine_schedule_with_warmup", SchedulerKind::lambda, "", 1, "", 0, 0},
+    {"get_inverse_sqrt_schedule", SchedulerKind::lambda, "", 1, "", 0, 0},
+    {"SequentialLR", SchedulerKind::sequential, "", 1, "", 0, 0},
+    {"ChainedScheduler", SchedulerKind::chained, "", 1, "", 0, 0},
     {"WarmupLR", SchedulerKind::warmup, "", 1, "", 0, 0},
     {"WarmupDecayLR", SchedulerKind::warmup_decay, "", 1, "", 0, 0},
     {"WarmupCosineLR", SchedulerKind::warmup_cosine, "", 1, "", 0, 0},
@@ -49,12 +60,34 @@ size_t position_of_period(SchedulerKind kind) {
   return kind == SchedulerKind::constant ? 1 : kind == SchedulerKind::linear ? 2 : 0;
 }
 
+const SchedulerClass* class_of(const Object& object) {
+  const auto of = std::ranges::find(scheduler_classes, object.name, &SchedulerClass::name);
+  return of == scheduler_classes.end() ? nullptr : &*of;
+}
+
+void add_unsupported(Preparation& preparation, const Object& object) {
+  std::string names;
+  for (const SchedulerClass& one : scheduler_classes) {
+    names += fmt::format("{}{}", names.empty() ? "supported: " : ", ", one.name);
+  }
+  add_problem(preparation, Kind::unsupported, object.place,
+              fmt::format("the scheduler {} is not modelled yet", object.name), names);
+}
+
 class SchedulerReader {
  public:
   SchedulerReader(Preparation& preparation, const Object& object)
       : preparation_(preparation), object_(object), arguments_(object) {}
 
   SchedulerSettings read(const SchedulerClass& of) {
+    SchedulerSettings settings = read_inner(of);
+    read_how_lightning_steps(settings);
+    return settings;
+  }
+
+ private:
+  /// Without what Lightning's configuration of a scheduler has.
+  SchedulerSettings read_inner(const SchedulerClass& of) {
     SchedulerSettings settings;
     settings.kind = of.kind;
     settings.name = object_.name;
@@ -70,7 +103,6 @@ class SchedulerReader {
               fmt::format("write {}: {} or more", of.period, least));
     }
     read_own(settings);
-    read_how_lightning_steps(settings);
     Site site;
     site.description = object_.name;
     site.file = object_.place.file;
@@ -80,7 +112,6 @@ class SchedulerReader {
     return settings;
   }
 
- private:
   bool is_manual() const {
     const auto& program = preparation_.scenario->program;
     return program && !value_or(program->automatic_optimization, true);
@@ -113,9 +144,44 @@ class SchedulerReader {
     if (settings.is_monitored()) {
       read_plateau(settings);
     }
+    switch (settings.kind) {
+      case SchedulerKind::one_cycle_lr:
+      case SchedulerKind::cyclic:
+        settings.of_cycle = cycle_settings_of(preparation_, object_);
+        break;
+      case SchedulerKind::lambda:
+      case SchedulerKind::multiplicative:
+        settings.rate_factor = rate_factor_of(preparation_, object_);
+        break;
+      case SchedulerKind::sequential:
+      case SchedulerKind::chained: read_schedulers(settings); break;
+      default: break;
+    }
     if (settings.counts_iterations()) {
       read_iterations(settings.kind, settings.of_iterations);
     }
+  }
+
+  void read_schedulers(SchedulerSettings& settings) {
+    for (const Object& inner : held_schedulers(object_)) {
+      const SchedulerClass* const of = class_of(inner);
+      if (of == nullptr) {
+        add_unsupported(preparation_, inner);
+        continue;
+      }
+      SchedulerReader reader(preparation_, inner);
+      settings.schedulers.push_back(reader.read_inner(*of));
+      for (const char* const name : {"interval", "frequency", "monitor", "strict", "optimizer"}) {
+        reader.require(reader.arguments_.find(name) == nullptr,
+                       fmt::format("`{}` says how Lightning steps a scheduler, and it steps {}",
+                                   name, object_.name),
+                       fmt::format("write `{}` among the arguments of {}", name, object_.name));
+      }
+    }
+    if (settings.kind == SchedulerKind::sequential) {
+      read_milestones(settings);
+    }
+    check_held(preparation_, object_, settings);
   }
 
   void read_iterations(SchedulerKind kind, IterationSettings& of) {
@@ -276,29 +342,18 @@ class SchedulerReader {
   ObjectArguments arguments_;
 };
 
-std::string supported_schedulers() {
-  std::string names;
-  for (const SchedulerClass& one : scheduler_classes) {
-    names += fmt::format("{}{}", names.empty() ? "supported: " : ", ", one.name);
-  }
-  return names;
-}
-
 }  // namespace
 
 void prepare_schedulers(Preparation& preparation, TrainingProgram& program) {
   for (const Object& object : preparation.scenario->schedulers) {
-    const auto of =
-        std::find_if(scheduler_classes.begin(), scheduler_classes.end(),
-                     [&](const SchedulerClass& one) { return one.name == object.name; });
-    if (of == scheduler_classes.end()) {
-      add_problem(preparation, Kind::unsupported, object.place,
-                  fmt::format("the scheduler {} is not modelled yet", object.name),
-                  supported_schedulers());
+    const SchedulerClass* const of = class_of(object);
+    if (of == nullptr) {
+      add_unsupported(preparation, object);
       continue;
     }
     SchedulerSettings settings = SchedulerReader(preparation, object).read(*of);
     settings.optimizer = std::min(settings.optimizer, program.plan.optimizers.size() - 1);
+    take_cycled_momentum(preparation, object, settings, program);
     program.schedulers.push_back(std::move(settings));
     const auto& own = preparation.scenario->program;
     if (!program.trainer.automatic_optimization &&

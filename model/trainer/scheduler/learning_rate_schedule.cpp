@@ -2,126 +2,142 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 namespace lockstep {
 
 using std::numbers::pi;
 
-double LearningRateSchedule::initial(double rate) const {
-  const bool scales =
-      settings_.kind == SchedulerKind::constant || settings_.kind == SchedulerKind::linear;
-  return scales ? rate * settings_.factor : rate;
+LearningRateSchedule::LearningRateSchedule(const SchedulerSettings& settings, ParameterGroup& group)
+    : TorchSchedule(settings), period_(settings.period) {
+  take_base(group);
+  begin(group);
 }
 
-double LearningRateSchedule::step(double rate) {
-  ++last_;
-  const int64_t period = settings_.period;
-  switch (settings_.kind) {
-    case SchedulerKind::step: return last_ % period == 0 ? rate * settings_.factor : rate;
-    case SchedulerKind::multi_step: {
-      const auto count =
-          std::count(settings_.milestones.begin(), settings_.milestones.end(), last_);
-      return count == 0 ? rate : rate * std::pow(settings_.factor, static_cast<double>(count));
+// CosineAnnealingWarmRestarts counts within its period, and its first step is none.
+void LearningRateSchedule::step(ParameterGroup& group) {
+  if (settings().kind == SchedulerKind::cosine_annealing_warm_restarts) {
+    if (last_ < 0) {
+      current_ = 0;
+      period_ = settings().period;
+    } else if (++current_ >= period_) {
+      current_ %= period_;
+      period_ *= settings().period_factor;
     }
-    case SchedulerKind::constant: return last_ == period ? rate * (1.0 / settings_.factor) : rate;
-    case SchedulerKind::linear: return linear(rate);
-    case SchedulerKind::exponential: return rate * settings_.factor;
-    case SchedulerKind::polynomial: return polynomial(rate);
-    case SchedulerKind::cosine_annealing: return cosine(rate);
+  }
+  TorchSchedule::step(group);
+}
+
+double LearningRateSchedule::rate(ParameterGroup& group) {
+  const double last = group.rate;
+  switch (settings().kind) {
+    case SchedulerKind::step:
+    case SchedulerKind::multi_step: return stepped(last);
+    case SchedulerKind::constant: return constant(last);
+    case SchedulerKind::linear: return linear(last);
+    case SchedulerKind::exponential: return is_initial() ? last : last * settings().factor;
+    case SchedulerKind::polynomial: return polynomial(last);
+    case SchedulerKind::cosine_annealing: return is_initial() ? last : cosine(last);
     case SchedulerKind::cosine_annealing_warm_restarts: return warm_restarts();
     default: break;  // those that are not of this class
   }
-  return rate;
+  return last;
+}
+
+double LearningRateSchedule::stepped(double rate) const {
+  const SchedulerSettings& of = settings();
+  if (of.kind == SchedulerKind::step) {
+    return last_ == 0 || last_ % of.period != 0 ? rate : rate * of.factor;
+  }
+  const auto count = std::count(of.milestones.begin(), of.milestones.end(), last_);
+  return count == 0 ? rate : rate * std::pow(of.factor, static_cast<double>(count));
+}
+
+double LearningRateSchedule::constant(double rate) const {
+  const double factor = settings().factor;
+  if (last_ == 0) {
+    return rate * factor;
+  }
+  return last_ == settings().period ? rate * quotient(1.0, factor) : rate;
 }
 
 double LearningRateSchedule::linear(double rate) const {
-  if (last_ > settings_.period) {
+  const SchedulerSettings& of = settings();
+  if (last_ == 0) {
+    return rate * of.factor;
+  }
+  if (is_initial() || last_ > of.period) {
     return rate;
   }
-  const double span = settings_.end_factor - settings_.factor;
-  return rate * (1.0 + span / (static_cast<double>(settings_.period) * settings_.factor +
-                               static_cast<double>(last_ - 1) * span));
+  const double span = of.end_factor - of.factor;
+  return rate * (1.0 + quotient(span, static_cast<double>(of.period) * of.factor +
+                                          static_cast<double>(last_ - 1) * span));
 }
 
 double LearningRateSchedule::polynomial(double rate) const {
-  if (last_ > settings_.period) {
+  if (is_initial() || last_ > settings().period) {
     return rate;
   }
-  const auto period = static_cast<double>(settings_.period);
-  const double decay =
-      (1.0 - static_cast<double>(last_) / period) / (1.0 - static_cast<double>(last_ - 1) / period);
-  return rate * std::pow(decay, settings_.factor);
+  const auto period = static_cast<double>(settings().period);
+  const double before = 1.0 - quotient(static_cast<double>(last_ - 1), period);
+  const double decay = quotient(1.0 - static_cast<double>(last_) / period, before);
+  return rate * std::pow(decay, settings().factor);
 }
 
 double LearningRateSchedule::cosine(double rate) const {
-  const auto period = static_cast<double>(settings_.period);
-  const double least = settings_.least;
-  if ((last_ - 1 - settings_.period) % (2 * settings_.period) == 0) {
+  const int64_t steps = settings().period;
+  const auto period = static_cast<double>(steps);
+  const double least = settings().least;
+  if ((last_ - 1 - steps) % (2 * steps) == 0) {
     return rate + (base_rate_ - least) * (1 - std::cos(pi / period)) / 2;
   }
-  return (1 + std::cos(pi * static_cast<double>(last_) / period)) /
-             (1 + std::cos(pi * static_cast<double>(last_ - 1) / period)) * (rate - least) +
+  return quotient(1 + std::cos(pi * static_cast<double>(last_) / period),
+                  1 + std::cos(pi * static_cast<double>(last_ - 1) / period)) *
+             (rate - least) +
          least;
 }
 
-double LearningRateSchedule::warm_restarts() {
-  period_ = period_ == 0 ? settings_.period : period_;
-  if (++current_ >= period_) {
-    current_ -= period_;
-    period_ *= settings_.period_factor;
-  }
-  return settings_.least +
-         (base_rate_ - settings_.least) *
-             (1 + std::cos(pi * static_cast<double>(current_) / static_cast<double>(period_))) / 2;
+double LearningRateSchedule::warm_restarts() const {
+  const double least = settings().least;
+  const double turned = pi * static_cast<double>(current_) / static_cast<double>(period_);
+  return least + (base_rate_ - least) * (1 + std::cos(turned)) / 2;
 }
 
-void LearningRateSchedule::restore(const std::vector<double>& state) {
-  base_rate_ = state.at(0);
-  last_ = static_cast<int64_t>(state.at(1));
-  current_ = static_cast<int64_t>(state.at(2));
-  period_ = static_cast<int64_t>(state.at(3));
+// By which SequentialLR begins a scheduler: at its step 0.
+std::optional<double> LearningRateSchedule::closed_form() const {
+  const SchedulerSettings& of = settings();
+  const double base = base_rate_;
+  switch (of.kind) {
+    case SchedulerKind::step:
+    case SchedulerKind::exponential: return base * 1.0;
+    case SchedulerKind::multi_step: {
+      const auto passed = std::count_if(of.milestones.begin(), of.milestones.end(),
+                                        [](int64_t milestone) { return milestone <= 0; });
+      return base * std::pow(of.factor, static_cast<double>(passed));
+    }
+    case SchedulerKind::constant:
+      return base * (of.factor + (of.period <= 0 ? 1.0 : 0.0) * (1 - of.factor));
+    case SchedulerKind::linear:
+      return base * (of.factor + quotient((of.end_factor - of.factor) * 0,
+                                          static_cast<double>(of.period)));
+    case SchedulerKind::polynomial:
+      return base * std::pow(1.0 - quotient(0, static_cast<double>(of.period)), of.factor);
+    case SchedulerKind::cosine_annealing:
+      return of.least + (base - of.least) * (1 + std::cos(0.0)) / 2;
+    default: return std::nullopt;
+  }
 }
 
-void PlateauSchedule::restore(const std::vector<double>& state) {
-  best_ = state.at(0);
-  bad_steps_ = static_cast<int64_t>(state.at(1));
-  cooldown_ = static_cast<int64_t>(state.at(2));
+void LearningRateSchedule::save(std::vector<double>& numbers) const {
+  TorchSchedule::save(numbers);
+  numbers.push_back(static_cast<double>(current_));
+  numbers.push_back(static_cast<double>(period_));
 }
 
-PlateauSchedule::PlateauSchedule(const SchedulerSettings& settings)
-    : settings_(settings),
-      best_(settings.higher_is_better ? -std::numeric_limits<double>::infinity()
-                                      : std::numeric_limits<double>::infinity()) {}
-
-bool PlateauSchedule::is_better(double metric) const {
-  const double threshold = settings_.threshold;
-  if (settings_.higher_is_better) {
-    return metric >
-           (settings_.threshold_is_relative ? best_ * (threshold + 1.0) : best_ + threshold);
-  }
-  return metric < (settings_.threshold_is_relative ? best_ * (1.0 - threshold) : best_ - threshold);
-}
-
-double PlateauSchedule::step(double rate, double metric) {
-  if (is_better(metric)) {
-    best_ = metric;
-    bad_steps_ = 0;
-  } else {
-    ++bad_steps_;
-  }
-  if (cooldown_ > 0) {
-    --cooldown_;
-    bad_steps_ = 0;
-  }
-  if (bad_steps_ <= settings_.patience) {
-    return rate;
-  }
-  cooldown_ = settings_.cooldown;
-  bad_steps_ = 0;
-  const double lower = std::max(rate * settings_.factor, settings_.least);
-  return rate - lower > settings_.eps ? lower : rate;
+void LearningRateSchedule::restore(const std::vector<double>& numbers, size_t& next) {
+  TorchSchedule::restore(numbers, next);
+  current_ = static_cast<int64_t>(numbers.at(next++));
+  period_ = static_cast<int64_t>(numbers.at(next++));
 }
 
 }  // namespace lockstep

@@ -1,62 +1,29 @@
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "model/trainer/scheduler/scheduler_settings.hpp"
+#include "model/trainer/scheduler/torch_schedule.hpp"
 
 namespace lockstep {
 
-/// How one scheduler changes a learning rate (torch/optim/lr_scheduler.py). The rate is passed on
-/// from step to step as torch's chainable form does, so that rounding is the same and several
-/// schedulers may act on one optimizer. The settings outlive it.
-class LearningRateSchedule {
+/// Those of torch that compute a rate from the last one, as their chainable form does.
+class LearningRateSchedule final : public TorchSchedule {
  public:
-  LearningRateSchedule(const SchedulerSettings& settings, double base_rate)
-      : settings_(settings), base_rate_(base_rate) {}
-
-  /// The rate once the scheduler has been made.
-  double initial(double rate) const;
-  /// The next step of a scheduler that monitors nothing.
-  double step(double rate);
-  /// What its state_dict holds, and load_state_dict takes.
-  std::vector<double> state() const {
-    return {base_rate_, static_cast<double>(last_), static_cast<double>(current_),
-            static_cast<double>(period_)};
-  }
-  void restore(const std::vector<double>& state);
+  LearningRateSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+  void step(ParameterGroup& group) override;
+  void save(std::vector<double>& numbers) const override;
+  void restore(const std::vector<double>& numbers, size_t& next) override;
 
  private:
+  double rate(ParameterGroup& group) override;
+  std::optional<double> closed_form() const override;
+  double stepped(double rate) const;
+  double constant(double rate) const;
   double linear(double rate) const;
   double polynomial(double rate) const;
   double cosine(double rate) const;
-  double warm_restarts();
+  double warm_restarts() const;
 
-  const SchedulerSettings& settings_;
-  double base_rate_;
-  int64_t last_ = 0;     ///< torch's last_epoch
   int64_t current_ = 0;  ///< of warm restarts: T_cur
-  int64_t period_ = 0;   ///< T_i; 0: not begun
-};
-
-/// ReduceLROnPlateau.
-class PlateauSchedule {
- public:
-  explicit PlateauSchedule(const SchedulerSettings& settings);
-  double step(double rate, double metric);
-  /// As those of LearningRateSchedule.
-  std::vector<double> state() const {
-    return {best_, static_cast<double>(bad_steps_), static_cast<double>(cooldown_)};
-  }
-  void restore(const std::vector<double>& state);
-
- private:
-  bool is_better(double metric) const;
-
-  const SchedulerSettings& settings_;
-  double best_;
-  int64_t bad_steps_ = 0;
-  int64_t cooldown_ = 0;
+  int64_t period_ = 0;   ///< T_i
 };
 
 }  // namespace lockstep

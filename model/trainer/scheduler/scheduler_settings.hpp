@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/core/site.hpp"
+#include "model/trainer/scheduler/rate_factor.hpp"
 
 namespace lockstep {
 
@@ -17,6 +18,12 @@ enum class SchedulerKind : uint8_t {
   polynomial,
   cosine_annealing,
   cosine_annealing_warm_restarts,
+  one_cycle_lr,
+  cyclic,
+  lambda,
+  multiplicative,
+  sequential,
+  chained,
   reduce_on_plateau,
   warmup,
   warmup_decay,
@@ -48,6 +55,30 @@ struct IterationSettings {
   bool in_stairs = false;   ///< lr_range_test_staircase
 };
 
+/// What OneCycleLR and CyclicLR are given.
+struct CycleSettings {
+  double high = 0;  ///< max_lr
+  double low = 0;   ///< base_lr
+  bool cycles_momentum = true;
+  double low_momentum = 0.85;  ///< base_momentum
+  double high_momentum = 0.95;
+
+  // OneCycleLR's.
+  int64_t total_steps = 0;
+  double first_part = 0.3;  ///< pct_start
+  bool is_linear = false;   ///< anneal_strategy
+  double first_divisor = 25;
+  double last_divisor = 1e4;
+  bool has_three_phases = false;
+
+  // CyclicLR's.
+  enum class Mode : uint8_t { triangular, triangular2, exp_range };
+  Mode mode = Mode::triangular;
+  double steps_up = 2000;
+  double steps_down = 2000;
+  double gamma = 1;
+};
+
 enum class SchedulerInterval : uint8_t { step, epoch };
 
 /// A scheduler of torch.optim.lr_scheduler with its arguments, and how Lightning steps it. Which
@@ -70,6 +101,10 @@ struct SchedulerSettings {
   double eps = 1e-8;
 
   IterationSettings of_iterations;
+  CycleSettings of_cycle;
+  RateFactor rate_factor;  ///< of lambda and multiplicative
+  /// Of sequential, whose `milestones` are one fewer, and chained.
+  std::vector<SchedulerSettings> schedulers{};
 
   SchedulerInterval interval = SchedulerInterval::epoch;
   int64_t frequency = 1;

@@ -5,16 +5,44 @@
 #include <algorithm>
 
 #include "model/core/ensure.hpp"
+#include "model/strategy/local_model/optimizer.hpp"
 #include "model/trainer/callback/monitor.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
 
+namespace {
+
+constexpr auto numbers_of = []<class Schedule>(const Schedule& schedule) {
+  if constexpr (std::is_same_v<Schedule, std::unique_ptr<TorchSchedule>>) {
+    std::vector<double> numbers;
+    schedule->save(numbers);
+    return numbers;
+  } else {
+    return schedule.state();
+  }
+};
+
+template <class Schedule>
+void restore_from(const std::vector<double>& numbers, Schedule& schedule) {
+  if constexpr (std::is_same_v<Schedule, std::unique_ptr<TorchSchedule>>) {
+    size_t next = 0;
+    schedule->restore(numbers, next);
+  } else {
+    schedule.restore(numbers);
+  }
+}
+
+}  // namespace
+
 void Schedulers::begin() {
   schedulers_.clear();
   const TrainingProgram& program = training_.program();
+  groups_.clear();
   for (size_t optimizer = 0; optimizer < program.plan.optimizers.size(); ++optimizer) {
-    training_.set_learning_rate(optimizer, program.plan.optimizers[optimizer].lr);
+    const OptimizerPlan& plan = program.plan.optimizers[optimizer];
+    training_.set_learning_rate(optimizer, plan.lr);
+    groups_.push_back({.momentum = first_momentum(plan)});
   }
   for (const SchedulerSettings& settings : program.schedulers) {
     if (settings.is_monitored()) {
@@ -27,10 +55,23 @@ void Schedulers::begin() {
       schedulers_.push_back({&settings, schedule, 0});
     } else {
       const size_t optimizer = settings.optimizer;
-      const LearningRateSchedule schedule(settings, program.plan.optimizers[optimizer].lr);
-      training_.set_learning_rate(optimizer, schedule.initial(training_.learning_rate(optimizer)));
-      schedulers_.push_back({&settings, schedule, 0});
+      schedulers_.push_back({&settings, make_schedule(settings, group_with_rate(optimizer)), 0});
+      take(optimizer);
     }
+  }
+}
+
+ParameterGroup& Schedulers::group_with_rate(size_t optimizer) {
+  groups_[optimizer].rate = training_.learning_rate(optimizer);
+  groups_[optimizer].momentum = training_.momentum(optimizer);
+  return groups_[optimizer];
+}
+
+void Schedulers::take(size_t optimizer) {
+  const ParameterGroup& group = groups_[optimizer];
+  training_.set_learning_rate(optimizer, group.rate);
+  if (group.momentum != training_.momentum(optimizer)) {
+    training_.set_momentum(optimizer, {group.momentum});
   }
 }
 
@@ -45,25 +86,40 @@ void Schedulers::take(const SchedulerSettings& settings, const IterationSchedule
   }
   training_.set_learning_rate(settings.optimizer, rate);
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[settings.optimizer];
-  if (const auto betas = schedule.betas(); betas && optimizer.kind != OptimizerKind::sgd) {
-    training_.set_betas(settings.optimizer, *betas);
+  if (const auto betas = schedule.betas(); betas && has_betas(optimizer)) {
+    training_.set_momentum(settings.optimizer, {betas->first, betas->second});
   }
 }
 
 std::vector<SavedObject> Schedulers::state() const {
   std::vector<SavedObject> saved;
   for (const Scheduler& scheduler : schedulers_) {
-    saved.push_back(
-        {std::visit([](const auto& schedule) { return schedule.state(); }, scheduler.schedule),
-         {}});
+    saved.push_back({std::visit(numbers_of, scheduler.schedule), {}});
+  }
+  for (const ParameterGroup& group : groups_) {
+    saved.push_back({{group.initial_rate.value_or(-1), group.momentum, group.highest_rate,
+                      group.lowest_rate, group.highest_momentum, group.lowest_momentum},
+                     {}});
   }
   return saved;
 }
 
 void Schedulers::restore(const std::vector<SavedObject>& saved) {
-  ensure(saved.size() == schedulers_.size(), "a checkpoint of the same schedulers");
-  for (size_t index = 0; index < saved.size(); ++index) {
-    std::visit([&](auto& schedule) { schedule.restore(saved[index].numbers); },
+  ensure(saved.size() == schedulers_.size() + groups_.size(),
+         "a checkpoint of the same schedulers");
+  for (size_t index = 0; index < groups_.size(); ++index) {
+    const std::vector<double>& numbers = saved[schedulers_.size() + index].numbers;
+    groups_[index] = {.rate = training_.learning_rate(index),
+                      .initial_rate = numbers.at(0) < 0 ? std::nullopt : std::optional(numbers[0]),
+                      .momentum = numbers.at(1),
+                      .highest_rate = numbers.at(2),
+                      .lowest_rate = numbers.at(3),
+                      .highest_momentum = numbers.at(4),
+                      .lowest_momentum = numbers.at(5)};
+    take(index);
+  }
+  for (size_t index = 0; index < schedulers_.size(); ++index) {
+    std::visit([&](auto& schedule) { restore_from(saved[index].numbers, schedule); },
                schedulers_[index].schedule);
     const SchedulerSettings& settings = *schedulers_[index].settings;
     if (const auto* schedule = std::get_if<IterationSchedule>(&schedulers_[index].schedule)) {
@@ -157,8 +213,9 @@ void Schedulers::step_by_program(std::optional<int64_t> number, std::optional<do
 void Schedulers::step(Scheduler& scheduler, std::optional<double> metric, SiteId site) {
   const SchedulerSettings& settings = *scheduler.settings;
   const double before = training_.learning_rate(settings.optimizer);
-  if (auto* schedule = std::get_if<LearningRateSchedule>(&scheduler.schedule)) {
-    training_.set_learning_rate(settings.optimizer, schedule->step(before));
+  if (auto* schedule = std::get_if<std::unique_ptr<TorchSchedule>>(&scheduler.schedule)) {
+    (*schedule)->step(group_with_rate(settings.optimizer));
+    take(settings.optimizer);
     return;
   }
   if (auto* schedule = std::get_if<IterationSchedule>(&scheduler.schedule)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -7,7 +8,8 @@
 #include "model/program/rank.hpp"
 #include "model/trainer/checkpoint/saved_training.hpp"
 #include "model/trainer/scheduler/iteration_schedule.hpp"
-#include "model/trainer/scheduler/learning_rate_schedule.hpp"
+#include "model/trainer/scheduler/plateau_schedule.hpp"
+#include "model/trainer/scheduler/torch_schedule.hpp"
 
 namespace lockstep {
 
@@ -28,17 +30,20 @@ class Schedulers {
   /// Lets those of this interval step, the monitored ones or the others.
   Program step(SchedulerInterval interval, bool monitored);
   bool any(SchedulerInterval interval, bool monitored) const;
-  /// What a checkpoint holds of them, in their order.
+  /// What a checkpoint holds of them, in their order, and of the optimizers' groups.
   std::vector<SavedObject> state() const;
   void restore(const std::vector<SavedObject>& saved);
 
  private:
   struct Scheduler {
     const SchedulerSettings* settings;
-    std::variant<LearningRateSchedule, PlateauSchedule, IterationSchedule> schedule;
+    std::variant<std::unique_ptr<TorchSchedule>, PlateauSchedule, IterationSchedule> schedule;
     size_t log = 0;  ///< index into the rank's monitors
   };
   void take(const SchedulerSettings& settings, const IterationSchedule& schedule, double rate);
+  /// The optimizer takes what a scheduler has made of its group.
+  void take(size_t optimizer);
+  ParameterGroup& group_with_rate(size_t optimizer);
   bool is_due(const SchedulerSettings& settings, SchedulerInterval interval, bool monitored) const;
   /// The value for a monitored scheduler; nothing if the key is missing.
   std::optional<double> monitored_value(const Scheduler& scheduler) const;
@@ -47,6 +52,7 @@ class Schedulers {
 
   Training& training_;
   std::vector<Scheduler> schedulers_;
+  std::vector<ParameterGroup> groups_;  ///< by optimizer
   std::optional<size_t> in_hook_;         ///< the scheduler whose `lr_scheduler_step` runs
   std::optional<double> metric_of_hook_;  ///< what that was given
 };

@@ -272,7 +272,7 @@ trainer:
   callbacks: [StochasticWeightAveraging]
   precision: 16-mixed
 metrics: {text: BERTScore}
-lr_scheduler: {OneCycleLR: {max_lr: 0.1, total_steps: 10}}
+lr_scheduler: SWALR
 )yaml")),
                                           standard_strategies());
   CHECK_FALSE(preparation.runnable());

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/trainer/scheduler/plateau_schedule.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -11,10 +13,12 @@ namespace {
 using Rates = std::vector<double>;
 
 Rates rates(const SchedulerSettings& settings, int64_t steps) {
-  LearningRateSchedule schedule(settings, 0.5);
-  Rates all = {schedule.initial(0.5)};
+  ParameterGroup group{.rate = 0.5};
+  LearningRateSchedule schedule(settings, group);
+  Rates all = {group.rate};
   for (int64_t i = 0; i < steps; ++i) {
-    all.push_back(schedule.step(all.back()));
+    schedule.step(group);
+    all.push_back(group.rate);
   }
   return all;
 }

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "model/trainer/scheduler/torch_schedule.hpp"
+
+namespace lockstep {
+
+/// LambdaLR, whose factor is of the first rate, and MultiplicativeLR, whose is of the last one.
+class FactorSchedule final : public TorchSchedule {
+ public:
+  FactorSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+
+ private:
+  double rate(ParameterGroup& group) override;
+  double factor() const;
+};
+
+}  // namespace lockstep
