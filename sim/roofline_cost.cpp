@@ -23,6 +23,7 @@ bool updates_in_place(const Op& op) {
     case Kernel::sgd_step:
     case Kernel::adam_step:
     case Kernel::qadam_step:
+    case Kernel::optimizer_step:
     case Kernel::add:
     case Kernel::add_scaled:
     case Kernel::clip_by_norm:

@@ -8,7 +8,9 @@
 
 #include <cmath>
 
+#include "backend/libtorch/update_numbers.hpp"
 #include "model/core/ensure.hpp"
+#include "model/network/optimizer/optimizers.hpp"
 
 // An optimizer lives for one step of one tensor: its state comes from the operands and goes back to
 // them. All of torch's state can be set, so its own `step` runs.
@@ -24,16 +26,28 @@ at::Tensor parameter_with_gradient(const at::Tensor& parameter, const at::Tensor
   return tensor;
 }
 
+double scalar_if_given(const OpLists& lists, size_t index) {
+  return index < lists.scalars.size() ? lists.scalars[index] : 0;
+}
+
+/// The classes of C++ have no `maximize`, which only turns the gradient.
+at::Tensor maximized(const OpLists& lists, size_t index, const at::Tensor& gradient) {
+  return scalar_if_given(lists, index) != 0 ? gradient.neg() : gradient;
+}
+
 void sgd(const OpLists& lists, TensorOperands& operands, const std::vector<at::Tensor>& written,
          const at::Tensor& gradient) {
   const int64_t step = static_cast<int64_t>(lists.scalars[3]);
-  const bool has_momentum = written.size() > 1;
+  // A scheduler that cycles the momentum may have made it 0: the buffer waits then.
+  const bool has_momentum = written.size() > 1 && lists.scalars[1] != 0;
   ensure(step >= 1, "steps count from 1");
   ensure(has_momentum == (lists.scalars[1] != 0), "momentum has its buffer");
-  const at::Tensor parameter = parameter_with_gradient(written[0], gradient);
+  const at::Tensor parameter = parameter_with_gradient(written[0], maximized(lists, 6, gradient));
   torch::optim::SGD optimizer({parameter}, torch::optim::SGDOptions(lists.scalars[0])
                                                .momentum(lists.scalars[1])
-                                               .weight_decay(lists.scalars[2]));
+                                               .weight_decay(lists.scalars[2])
+                                               .dampening(scalar_if_given(lists, 4))
+                                               .nesterov(scalar_if_given(lists, 5) != 0));
   void* const place = parameter.unsafeGetTensorImpl();
   if (has_momentum && step > 1) {  // without state the first gradient becomes the momentum
     auto state = std::make_unique<torch::optim::SGDParamState>();
@@ -51,22 +65,32 @@ void sgd(const OpLists& lists, TensorOperands& operands, const std::vector<at::T
 template <class Optimizer, class Options, class State>
 void adam(const OpLists& lists, TensorOperands& operands, const std::vector<at::Tensor>& written,
           const at::Tensor& gradient) {
-  const at::Tensor parameter = parameter_with_gradient(written[0], gradient);
+  const at::Tensor parameter = parameter_with_gradient(written[0], maximized(lists, 7, gradient));
   const at::Tensor& first = written[1];
   const at::Tensor& second = written[2];
+  const bool has_largest = written.size() > 3;
   Optimizer optimizer({parameter}, Options(lists.scalars[0])
                                        .betas({lists.scalars[1], lists.scalars[2]})
                                        .eps(lists.scalars[3])
-                                       .weight_decay(lists.scalars[4]));
+                                       .weight_decay(lists.scalars[4])
+                                       .amsgrad(has_largest));
   auto state = std::make_unique<State>();
   state->step(static_cast<int64_t>(lists.scalars[5]) - 1);  // `step` counts this one
   state->exp_avg(first);
   state->exp_avg_sq(second);
-  optimizer.state()[parameter.unsafeGetTensorImpl()] = std::move(state);
+  if (has_largest) {
+    state->max_exp_avg_sq(written[3]);
+  }
+  void* const place = parameter.unsafeGetTensorImpl();
+  optimizer.state()[place] = std::move(state);
   optimizer.step();
   operands.store(lists.writes[0], parameter);
   operands.store(lists.writes[1], first);
   operands.store(lists.writes[2], second);
+  if (has_largest) {
+    const auto& after = static_cast<State&>(*optimizer.state().at(place));
+    operands.store(lists.writes[3], after.max_exp_avg_sq());
+  }
 }
 
 // Bagua's optimizer is written in Python: its calls, one after the other.
@@ -89,10 +113,31 @@ void qadam(const OpLists& lists, TensorOperands& operands, const std::vector<at:
   operands.store(lists.writes[0], written[0].add(update.mul(-lists.scalars[0] / correction1)));
 }
 
+void update(const OpLists& lists, TensorOperands& operands, const std::vector<at::Tensor>& written,
+            const at::Tensor& gradient) {
+  const UpdateCall call = update_call_from(lists.scalars);
+  TensorNumbers parameter(written[0]);
+  TensorNumbers direction(gradient.to(written[0].scalar_type(), false, /*copy=*/true));
+  std::vector<TensorNumbers> state;
+  for (size_t i = 1; i < written.size(); ++i) {
+    state.emplace_back(written[i]);
+  }
+  const bool is_known =
+      visit_optimizer(OptimizersOfOneKernel{}, call.settings.kind, [&]<class Optimizer>(Optimizer) {
+        Optimizer::update(
+            call.settings, call.moment,
+            Updated<TensorNumbers>{parameter, direction, state, call.rows, call.columns});
+      });
+  ensure(is_known, "the kernel optimizer_step knows this optimizer");
+  operands.store(lists.writes[0], parameter.tensor());
+  for (size_t i = 0; i < state.size(); ++i) {
+    operands.store(lists.writes[i + 1], state[i].tensor());
+  }
+}
+
 }  // namespace
 
 void execute_optimizer(const Op& op, TensorOperands& operands) {
-  using namespace torch::optim;
   const OpLists& lists = op.list();
   if (lists.reads.empty() || lists.writes.empty()) {
     return;
@@ -106,10 +151,14 @@ void execute_optimizer(const Op& op, TensorOperands& operands) {
     sgd(lists, operands, written, gradient);
   } else if (op.kernel == Kernel::qadam_step) {
     qadam(lists, operands, written, gradient);
+  } else if (op.kernel == Kernel::optimizer_step) {
+    update(lists, operands, written, gradient);
   } else if (lists.scalars[6] != 0) {
-    adam<AdamW, AdamWOptions, AdamWParamState>(lists, operands, written, gradient);
+    adam<torch::optim::AdamW, torch::optim::AdamWOptions, torch::optim::AdamWParamState>(
+        lists, operands, written, gradient);
   } else {
-    adam<Adam, AdamOptions, AdamParamState>(lists, operands, written, gradient);
+    adam<torch::optim::Adam, torch::optim::AdamOptions, torch::optim::AdamParamState>(
+        lists, operands, written, gradient);
   }
 }
 

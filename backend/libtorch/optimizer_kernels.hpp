@@ -5,7 +5,8 @@
 
 namespace lockstep::backend {
 
-/// sgd_step and adam_step of model/core/kernel.hpp by torch::optim::SGD, Adam and AdamW themselves.
+/// Steps of optimizers (model/core/kernel.hpp): those of SGD, Adam and AdamW by torch::optim's own
+/// classes, all others by the calls of torch of which their updates consist.
 void execute_optimizer(const Op& op, TensorOperands& operands);
 
 }  // namespace lockstep::backend

@@ -60,6 +60,7 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
     case Kernel::sgd_step:
     case Kernel::adam_step:
     case Kernel::qadam_step:
+    case Kernel::optimizer_step:
       execute_optimizer(op, operands);
       operands.updated();
       return;

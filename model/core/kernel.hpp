@@ -27,14 +27,18 @@ enum class Kernel : uint16_t {
                    ///< what was put aside added to); scalars: samples, and the same first row, or
                    ///< of a mixture of experts the loss's factor (2nd)
   // Op::tag of the two is the index of the module whose loss it is, if there are several.
-  loss_forward,   ///< reads predictions, targets; writes loss[1]; in parts of classes: LossPart
-  loss_backward,  ///< reads predictions, targets; writes their gradient; scalars: factor; the same
-  sgd_step,       ///< reads gradient; writes parameter, momentum buffer (optional); scalars:
-                  ///< learning rate, momentum, weight decay, step (from 1)
-  adam_step,      ///< reads gradient; writes parameter, first and second moment; scalars:
-                  ///< learning rate, beta1, beta2, epsilon, weight decay, step, decoupled (0/1)
-  qadam_step,     ///< operands of adam_step; scalars: learning rate, beta1, beta2, epsilon, step,
-                  ///< and whether the gradient enters the moments (0/1)
+  loss_forward,    ///< reads predictions, targets; writes loss[1]; in parts of classes: LossPart
+  loss_backward,   ///< reads predictions, targets; writes their gradient; scalars: factor; the same
+  sgd_step,        ///< reads gradient; writes parameter, momentum buffer (optional); scalars:
+                   ///< learning rate, momentum, weight decay, step (from 1), and where they are
+                   ///< not 0: dampening, nesterov (0/1), maximize (0/1)
+  adam_step,       ///< reads gradient; writes parameter, first and second moment, and the largest
+                   ///< second one (amsgrad alone); scalars: learning rate, beta1, beta2, epsilon,
+                   ///< weight decay, step, decoupled (0/1), and maximize (0/1) where it is not 0
+  qadam_step,      ///< operands of adam_step; scalars: learning rate, beta1, beta2, epsilon, step,
+                   ///< and whether the gradient enters the moments (0/1)
+  optimizer_step,  ///< reads gradient; writes parameter, state..; scalars: UpdateCall
+                   ///< (model/network/optimizer/update_kernel.hpp)
 
   fill,        ///< writes all of write 0 with scalar 0
   copy,        ///< read i to write i, element for element
@@ -64,5 +68,10 @@ enum class Kernel : uint16_t {
 inline constexpr Kernel last_kernel = Kernel::orthogonalize;
 
 std::string_view name_of(Kernel kernel);
+
+/// Whether it is the step of an optimizer.
+constexpr bool is_update(Kernel kernel) {
+  return Kernel::sgd_step <= kernel && kernel <= Kernel::optimizer_step;
+}
 
 }  // namespace lockstep

@@ -28,6 +28,7 @@ std::string_view name_of(Kernel kernel) {
     case Kernel::sgd_step: return "sgd_step";
     case Kernel::adam_step: return "adam_step";
     case Kernel::qadam_step: return "qadam_step";
+    case Kernel::optimizer_step: return "optimizer_step";
     case Kernel::fill: return "fill";
     case Kernel::copy: return "copy";
     case Kernel::scale: return "scale";

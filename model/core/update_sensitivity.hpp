@@ -14,6 +14,8 @@ namespace lockstep {
 struct UpdateSensitivity {
   /// Distance per absolute error of the gradient.
   std::vector<float> by_error;
+  /// By element, what the optimizer itself goes on with from step to step.
+  std::vector<float> carried;
   double at_most = 0;  ///< however wrong the gradients are: all steps in the other direction
   /// The largest absolute element of the gradient in all steps; after a run, of all gradients of
   /// all ranks: where a gradient cancels (of a bias before a normalisation), the terms that cancel

@@ -235,7 +235,7 @@ Value apply_log(Arguments arguments, const EvaluationLimits&) {
 
 Value apply_cos(Arguments arguments, const EvaluationLimits&) {
   if (!arguments[0].is_number()) {
-    refuse("cos", arguments[0], "it takes a number");
+    refuse("cos", arguments[0]);
   }
   return std::cos(arguments[0].number());
 }
@@ -344,12 +344,8 @@ constexpr std::array<Function, 21> functions{{
 }  // namespace
 
 const Function* find_function(std::string_view name) {
-  for (const Function& function : functions) {
-    if (function.name == name) {
-      return &function;
-    }
-  }
-  return nullptr;
+  const auto found = std::ranges::find(functions, name, &Function::name);
+  return found == functions.end() ? nullptr : &*found;
 }
 
 std::vector<std::string_view> function_names() {

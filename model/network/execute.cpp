@@ -13,6 +13,7 @@
 #include "model/network/arithmetic/optimizer.hpp"
 #include "model/network/arithmetic/placing.hpp"
 #include "model/network/execute_layer.hpp"
+#include "model/network/execute_update.hpp"
 #include "model/network/network.hpp"
 
 namespace lockstep {
@@ -22,6 +23,10 @@ namespace {
 double scalar(const OpLists& lists, size_t index) {
   ensure(index < lists.scalars.size(), "a kernel has its scalars");
   return lists.scalars[index];
+}
+
+double scalar_if_given(const OpLists& lists, size_t index) {
+  return index < lists.scalars.size() ? lists.scalars[index] : 0;
 }
 
 // read i to write i, through `change`; in place where there are no reads.
@@ -114,9 +119,15 @@ void sgd(const OpLists& lists, Operands& operands) {
   if (gradient.empty() || parameter.empty()) {
     return;
   }
-  const SgdOptions options{scalar(lists, 0), scalar(lists, 1), 0, scalar(lists, 2), false};
+  const SgdOptions options{scalar(lists, 0),
+                           scalar(lists, 1),
+                           scalar_if_given(lists, 4),
+                           scalar(lists, 2),
+                           scalar_if_given(lists, 5) != 0,
+                           scalar_if_given(lists, 6) != 0};
   const auto step = static_cast<int64_t>(scalar(lists, 3));
-  const bool has_momentum = lists.writes.size() > 1;
+  // A scheduler that cycles the momentum may have made it 0: the buffer waits then.
+  const bool has_momentum = lists.writes.size() > 1 && options.momentum != 0;
   Values momentum = has_momentum ? operands.load(lists.writes[1]) : Values();
   sgd_step(options, step, gradient, has_momentum ? &momentum : nullptr, parameter);
   operands.store(lists.writes[0], parameter);
@@ -139,18 +150,28 @@ void adam(const OpLists& lists, Operands& operands) {
   if (gradient.empty() || parameter.empty()) {
     return;
   }
-  const AdamOptions options{scalar(lists, 0), scalar(lists, 1), scalar(lists, 2),
-                            scalar(lists, 3), scalar(lists, 4), scalar(lists, 6) != 0};
+  const AdamOptions options{scalar(lists, 0),
+                            scalar(lists, 1),
+                            scalar(lists, 2),
+                            scalar(lists, 3),
+                            scalar(lists, 4),
+                            scalar(lists, 6) != 0,
+                            scalar_if_given(lists, 7) != 0};
   Values first = operands.load(lists.writes[1]);
   Values second = operands.load(lists.writes[2]);
+  const bool has_largest = lists.writes.size() > 3;  // amsgrad
+  Values most = has_largest ? operands.load(lists.writes[3]) : Values();
   const auto step = static_cast<int64_t>(scalar(lists, 5));
   UpdateSensitivity* sensitivity = operands.sensitivity_of(lists.writes[0]);
   const double decay = options.decoupled_weight_decay ? 0 : options.weight_decay;
   const double largest =
       sensitivity == nullptr ? 0 : largest_of(gradient) + decay * largest_of(parameter);
-  adam_step(options, step, gradient, first, second, parameter);
+  adam_step(options, step, gradient, first, second, parameter, has_largest ? &most : nullptr);
   if (sensitivity != nullptr) {
-    add_adam_sensitivity(options, step, largest, second, *sensitivity);
+    add_adam_sensitivity(options, step, largest, has_largest ? most : second, *sensitivity);
+  }
+  if (has_largest) {
+    operands.store(lists.writes[3], most);
   }
   operands.store(lists.writes[0], parameter);
   operands.store(lists.writes[1], first);
@@ -245,6 +266,7 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
     case Kernel::sgd_step: sgd(lists, operands); return;
     case Kernel::adam_step: adam(lists, operands); return;
     case Kernel::qadam_step: qadam(lists, operands); return;
+    case Kernel::optimizer_step: execute_update(lists, operands); return;
     case Kernel::fill:
       for_each_pair({{}, {}, lists.writes, {}, {}}, operands, [&](Values values, const Slice&) {
         for (int64_t i = 0; i < values.size(); ++i) {

@@ -8,13 +8,14 @@ namespace lockstep {
 ModelBytes model_bytes(const Replica& replica, const TrainingPlan& plan) {
   ModelBytes bytes;
   for (const Replica::Parameter& parameter : replica.parameters()) {
-    const Bytes values = Bytes(size_of(plan.parameter_dtype)) *
-                         replica.network().parameter(parameter.place).elements();
+    const ParameterTensor& tensor = replica.network().parameter(parameter.place);
+    const Bytes values = Bytes(size_of(plan.parameter_dtype)) * tensor.elements();
     bytes.weights += values;
     bytes.frozen += parameter.trainable ? Bytes{} : values;
     for (const OptimizerPlan& optimizer : plan.optimizers) {
       if (parameter.trainable && optimizer.holds(parameter.place.layer)) {
-        bytes.optimizer_state += values * state_tensors(optimizer);
+        bytes.optimizer_state +=
+            Bytes(size_of(plan.parameter_dtype)) * state_elements(optimizer, tensor.shape);
       }
     }
   }

@@ -8,27 +8,13 @@
 
 #include "model/core/dtype.hpp"
 #include "model/network/network.hpp"
+#include "model/network/optimizer/optimizer_settings.hpp"
 #include "model/network/output_type.hpp"
 
 namespace lockstep {
 
-enum class OptimizerKind : uint8_t { sgd, adam, adamw, qadam };
-
-/// An optimizer with torch's arguments.
-struct OptimizerPlan {
-  OptimizerKind kind = OptimizerKind::sgd;
-  double lr = 0.1;
-  double momentum = 0;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  int64_t warmup_steps = 0;  ///< qadam: steps before this one update the moments
-  bool set_to_none = true;   ///< what its zero_grad does where nothing else is said
-  /// DeepSpeedCPUAdam: it updates in host memory alone, and counts steps in a plain number, where
-  /// torch's Adam has a tensor.
-  bool is_on_host = false;
-  bool is_fused = false;  ///< FusedAdam: one kernel of all tensors, which holds nothing beside them
+/// An optimizer, and what it works on.
+struct OptimizerPlan : OptimizerSettings {
   /// Whether ranks that hold all parameters divide its state among them.
   enum class Sharding : uint8_t {
     none,

@@ -1,6 +1,7 @@
 #include "model/strategy/saved_state.hpp"
 
 #include "model/core/ensure.hpp"
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/replica.hpp"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ std::vector<SavedTensor> saved_parameters(Rank& rank, Replica& replica) {
   for (const Replica::Parameter& parameter : replica.parameters()) {
     SavedTensor& tensor = saved.emplace_back();
     tensor.steps = parameter.tensor.steps;
+    tensor.numbers = parameter.tensor.numbers;
     if (replica.writes_values()) {
       tensor.value = rank.read(parameter.tensor.value);
       for (const Slice& state : parameter.tensor.state) {
@@ -54,13 +56,18 @@ void restore(Rank& rank, const std::vector<SavedTensor>& parameters,
     }
     const OptimizerPlan* const optimizer = optimizer_of(replica, parameter);
     parameter.tensor.steps = saved.steps;
-    for (int state = 0;
-         optimizer != nullptr && saved.steps > 0 && state < state_tensors(*optimizer); ++state) {
-      parameter.tensor.state.push_back(
-          rank.allocate(Purpose::optimizer_state, parameter.tensor.value.dtype,
-                        parameter.tensor.value.elements, replica.device()));
-      if (static_cast<size_t>(state) < saved.state.size()) {
-        rank.write(parameter.tensor.state.back(), saved.state[static_cast<size_t>(state)]);
+    parameter.tensor.numbers = saved.numbers;
+    if (optimizer == nullptr || saved.steps == 0) {
+      continue;
+    }
+    const Shape& shape = replica.network().parameter(parameter.place).shape;
+    for (const OptimizerState& state : rule_of(optimizer->kind).state(*optimizer, shape)) {
+      const size_t held = parameter.tensor.state.size();
+      parameter.tensor.state.push_back(rank.allocate(Purpose::optimizer_state,
+                                                     parameter.tensor.value.dtype, state.elements,
+                                                     replica.device()));
+      if (held < saved.state.size()) {
+        rank.write(parameter.tensor.state.back(), saved.state[held]);
       }
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace lockstep {
 struct SavedTensor {
   Values value;
   std::vector<Values> state;
-  int64_t steps = 0;  ///< that the optimizer has taken
+  int64_t steps = 0;                ///< that the optimizer has taken
+  std::array<double, 2> numbers{};  ///< that it counts beside
   bool operator==(const SavedTensor&) const = default;
 };
 

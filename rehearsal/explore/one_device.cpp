@@ -76,6 +76,8 @@ void keep_whole_optimizers(Scenario& scenario) {
       for (ObjectArgument& argument : optimizer.arguments) {
         argument.name = argument.name == "adamw_mode" ? "adam_w_mode" : argument.name;
       }
+    } else if (optimizer.name == "DeepSpeedCPULion") {
+      optimizer.name = "FusedLion";
     }
   }
 }

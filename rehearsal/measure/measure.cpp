@@ -182,8 +182,7 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
 
 bool is_optimizer(const Row& row) {
   return row.row == RowKind::op && row.kind == OpKind::compute &&
-         (row.kernel == Kernel::sgd_step || row.kernel == Kernel::adam_step ||
-          row.kernel == Kernel::qadam_step || row.kernel == Kernel::squared_norm ||
+         (is_update(row.kernel) || row.kernel == Kernel::squared_norm ||
           row.kernel == Kernel::clip_by_norm || row.kernel == Kernel::clip_by_value);
 }
 

@@ -92,7 +92,9 @@ Time KernelComputeCost::duration(const Op& op, RankId rank, Time start) const {
     }
     case Kernel::sgd_step:
     case Kernel::adam_step:
-    case Kernel::qadam_step: return time_of_kernel(seconds_of_update(machine_, memory_traffic(op)));
+    case Kernel::qadam_step:
+    case Kernel::optimizer_step:
+      return time_of_kernel(seconds_of_update(machine_, memory_traffic(op)));
     default: return time_of_kernel(seconds_of_stream(machine_, memory_traffic(op)));
   }
 }

@@ -51,13 +51,23 @@ constexpr std::array<LayersEntry, 10> layers_entries{{
 }};
 
 constexpr int32_t sgd_optimizers = 3;  ///< that come first
-constexpr std::array<std::string_view, 6> optimizers{
+constexpr std::array<std::string_view, 16> optimizers{
     "{SGD: {lr: 0.125}}",
     "{SGD: {lr: 0.0625, momentum: 0.5}}",
     "{SGD: {lr: 0.125, weight_decay: 0.25}}",
     "{Adam: {lr: 0.01}}",
     "{Adam: {lr: 0.01, weight_decay: 0.1, betas: [0.8, 0.9]}}",
-    "{AdamW: {lr: 0.01, eps: 1e-6}}"};
+    "{AdamW: {lr: 0.01, eps: 1e-6}}",
+    "{SGD: {lr: 0.0625, momentum: 0.5, nesterov: true, weight_decay: 0.125}}",
+    "{AdamW: {lr: 0.01, amsgrad: true}}",
+    "{Adagrad: {lr: 0.05, lr_decay: 0.1}}",
+    "{Adadelta: {lr: 0.5}}",
+    "{Adamax: {lr: 0.01}}",
+    "{NAdam: {lr: 0.01}}",
+    "{RAdam: {lr: 0.01, betas: [0.5, 0.9]}}",
+    "{RMSprop: {lr: 0.01, momentum: 0.5}}",
+    "{ASGD: {lr: 0.05, t0: 1.0}}",
+    "{Lion: {lr: 0.01, weight_decay: 0.1}}"};
 
 constexpr std::array<std::string_view, 3> precisions{"32-true", "64-true", "bf16-true"};
 // dp ended with 1.9, whose bf16 is mixed precision.

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "backend/libtorch/runtime.hpp"
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "tests/libtorch/elementwise_case.hpp"
 #include "tests/libtorch/on_tensors.hpp"
 
@@ -39,6 +40,34 @@ TEST_CASE("optimizers step on a GPU as on the CPU") {
       const std::vector<double> scalars{0.1, 0.9, 0.999, 1e-8, 0.01, 1, decoupled};
       check_close(written(on_gpu(), Kernel::adam_step, {gradient}, adam, scalars),
                   written(libtorch(), Kernel::adam_step, {gradient}, adam, scalars), 1);
+    }
+  }
+}
+
+TEST_CASE("all other optimizers step on a GPU as on the CPU") {
+  for (const OptimizerRule* const rule : optimizer_rules()) {
+    if (rule->kernel() != Kernel::optimizer_step) {
+      continue;
+    }
+    INFO(rule->name());
+    OptimizerSettings settings = rule->defaults();
+    settings.lr = 0.1;
+    settings.weight_decay = 0.01;
+    for (const DType dtype : {DType::fp64, DType::fp32}) {
+      const Shape shape = {8, 8};
+      std::array<double, 2> kept{};
+      const UpdateMoment moment{1, rule->advance(settings, 1, kept)};
+      std::vector<Values> tensors{reals(dtype, 64, 2)};
+      for (const OptimizerState& state : rule->state(settings, shape)) {
+        tensors.push_back(integers(dtype, state.elements, 3));
+        for (int64_t i = 0; i < state.elements; ++i) {
+          tensors.back().set(i, 1);  // of a variance as well as of a mean
+        }
+      }
+      const std::vector<double> scalars = rule->scalars(settings, moment, shape);
+      const Values gradient = reals(dtype, 64, 1);
+      check_close(written(on_gpu(), Kernel::optimizer_step, {gradient}, tensors, scalars),
+                  written(libtorch(), Kernel::optimizer_step, {gradient}, tensors, scalars), 1);
     }
   }
 }

@@ -23,6 +23,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "oracl
 STEPS = 40
 
 SGD = {"SGD": {"lr": 0.5, "momentum": 0.9}}
+RMSPROP = {"RMSprop": {"lr": 0.1, "momentum": 0.5}}
 ADAM = {"Adam": {"lr": 0.01}}
 PLAIN = {"SGD": {"lr": 0.5}}
 
@@ -100,6 +101,7 @@ SETTINGS = {
         ({"max_lr": 1.0, "total_steps": 10, "cycle_momentum": False}, SGD),
         ({"max_lr": 1.0, "total_steps": 20, "pct_start": 0.0}, SGD),
         ({"max_lr": 1.0, "total_steps": 2, "pct_start": 0.5}, SGD),
+        ({"max_lr": 1.0, "total_steps": 40}, RMSPROP),
     ],
     "CyclicLR": [
         ({"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 5}, SGD),

@@ -15,10 +15,8 @@ using Names = std::span<const std::string_view>;
 
 constexpr auto other_optimizers = std::to_array<std::string_view>({
     // torch.optim
-    "ASGD",
     "LBFGS",
     "Muon",
-    "Rprop",
     "SparseAdam",
     // DeepSpeed, Apex, bitsandbytes, timm, FairScale
     "FusedSGD",
@@ -30,9 +28,8 @@ constexpr auto other_optimizers = std::to_array<std::string_view>({
     "AdamW8bit",
     "PagedAdamW",
     "LAMB",
-    "Lamb",
+    "FusedLamb",
     "LARS",
-    "Lion",
     "OSS",
     "AdamP",
     "SGDP",

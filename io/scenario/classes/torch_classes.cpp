@@ -30,23 +30,50 @@ constexpr auto torch_optimizers = std::to_array<ClassRow>({
      "lr:float bias_correction:bool betas:list eps:float adam_w_mode:bool weight_decay:float "
      "amsgrad:bool set_grad_none:bool" LOCKSTEP_OPTIMIZER},
     {"Adagrad",
-     "lr:float lr_decay:float weight_decay:float initial_accumulator_value:float "
-     "eps:float" LOCKSTEP_OPTIMIZER},
-    {"Adadelta", "lr:float rho:float eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
-    {"Adamax", "lr:float betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+     "lr:float lr_decay:float weight_decay:float initial_accumulator_value:float eps:float "
+     "foreach:bool maximize:bool differentiable:bool fused:bool" LOCKSTEP_OPTIMIZER},
+    {"Adadelta",
+     "lr:float rho:float eps:float weight_decay:float foreach:bool capturable:bool maximize:bool "
+     "differentiable:bool" LOCKSTEP_OPTIMIZER},
+    {"Adamax",
+     "lr:float betas:list eps:float weight_decay:float foreach:bool maximize:bool "
+     "differentiable:bool capturable:bool" LOCKSTEP_OPTIMIZER},
     {"NAdam",
-     "lr:float betas:list eps:float weight_decay:float momentum_decay:float" LOCKSTEP_OPTIMIZER},
-    {"RAdam", "lr:float betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+     "lr:float betas:list eps:float weight_decay:float momentum_decay:float "
+     "decoupled_weight_decay:bool foreach:bool maximize:bool capturable:bool "
+     "differentiable:bool" LOCKSTEP_OPTIMIZER},
+    {"RAdam",
+     "lr:float betas:list eps:float weight_decay:float decoupled_weight_decay:bool foreach:bool "
+     "maximize:bool capturable:bool differentiable:bool" LOCKSTEP_OPTIMIZER},
     {"RMSprop",
-     "lr:float alpha:float eps:float weight_decay:float momentum:float "
-     "centered:bool" LOCKSTEP_OPTIMIZER},
+     "lr:float alpha:float eps:float weight_decay:float momentum:float centered:bool "
+     "capturable:bool foreach:bool maximize:bool differentiable:bool" LOCKSTEP_OPTIMIZER},
+    {"Rprop",
+     "lr:float etas:list step_sizes:list capturable:bool foreach:bool maximize:bool "
+     "differentiable:bool" LOCKSTEP_OPTIMIZER},
+    {"ASGD",
+     "lr:float lambd:float alpha:float t0:float weight_decay:float foreach:bool maximize:bool "
+     "differentiable:bool capturable:bool" LOCKSTEP_OPTIMIZER},
+    {"Lion",
+     "lr:float betas:list weight_decay:float use_triton:bool "
+     "decoupled_weight_decay:bool" LOCKSTEP_OPTIMIZER},
+    {"FusedLion", "lr:float betas:list weight_decay:float set_grad_none:bool" LOCKSTEP_OPTIMIZER},
+    {"DeepSpeedCPULion",
+     "lr:float betas:list weight_decay:float fp32_optimizer_states:bool" LOCKSTEP_OPTIMIZER},
     {"Adafactor",
-     "lr:float beta2_decay:float eps:list d:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+     "lr:float beta2_decay:float eps:list d:float weight_decay:float foreach:bool "
+     "maximize:bool" LOCKSTEP_OPTIMIZER},
+    {"Lamb",
+     "lr:float betas:list eps:float weight_decay:float clamp_value:float adam:bool "
+     "debias:bool" LOCKSTEP_OPTIMIZER},
     {"QAdamOptimizer",
      "lr:float warmup_steps:int betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
     {"ZeroRedundancyOptimizer",
      "optimizer_class parameters_as_bucket_view:bool overlap_with_ddp:bool lr:float "
-     "momentum:float betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+     "momentum:float betas:list eps:float weight_decay:float dampening:float nesterov:bool "
+     "maximize:bool amsgrad:bool lr_decay:float initial_accumulator_value:float rho:float "
+     "momentum_decay:float decoupled_weight_decay:bool alpha:float centered:bool etas:list "
+     "step_sizes:list lambd:float t0:float" LOCKSTEP_OPTIMIZER},
 });
 
 constexpr auto torch_schedulers = std::to_array<ClassRow>({

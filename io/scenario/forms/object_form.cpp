@@ -93,7 +93,8 @@ std::optional<PlainValue> read_function(Reader& reader, const Node& node, const 
 std::optional<PlainValue> read_schedulers(Reader& reader, const Node& node,
                                           const ArgumentRow& row) {
   if (node.kind != Node::Kind::list) {
-    reader.fail_type(node, row.name, "a list of objects", "write [{LinearLR: {..}}, {StepLR: {..}}]");
+    reader.fail_type(node, row.name, "a list of objects",
+                     "write [{LinearLR: {..}}, {StepLR: {..}}]");
     return std::nullopt;
   }
   PlainValue::List list;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "model/network/arithmetic/numbers.hpp"
@@ -16,6 +17,9 @@ void sgd_step(const SgdOptions& options, int64_t step, const Values& gradient,
   with_accumulator({&gradient, &parameter, momentum_buffer}, [&]<class T>(T) {
     std::vector<T> direction = numbers_of<T>(gradient);
     std::vector<T> weights = numbers_of<T>(parameter);
+    if (options.maximize) {
+      std::ranges::transform(direction, direction.begin(), std::negate());
+    }
     if (options.weight_decay != 0) {
       for (size_t i = 0; i < weights.size(); ++i) {
         direction[i] += static_cast<T>(options.weight_decay) * weights[i];
@@ -39,7 +43,8 @@ void sgd_step(const SgdOptions& options, int64_t step, const Values& gradient,
 }
 
 void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
-               Values& first_moment, Values& second_moment, Values& parameter) {
+               Values& first_moment, Values& second_moment, Values& parameter,
+               Values* largest_moment) {
   ensure(gradient.size() == parameter.size(), "a gradient has its parameter's size");
   ensure(step >= 1, "steps count from 1");
   with_accumulator({&gradient, &first_moment, &second_moment, &parameter}, [&]<class T>(T) {
@@ -52,8 +57,10 @@ void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
     std::vector<T> g = numbers_of<T>(gradient);
     std::vector<T> m = numbers_of<T>(first_moment);
     std::vector<T> v = numbers_of<T>(second_moment);
+    std::vector<T> largest = largest_moment == nullptr ? v : numbers_of<T>(*largest_moment);
     std::vector<T> weights = numbers_of<T>(parameter);
     for (size_t i = 0; i < weights.size(); ++i) {
+      g[i] = options.maximize ? -g[i] : g[i];
       if (options.decoupled_weight_decay) {
         weights[i] *= shrink;
       } else {
@@ -61,8 +68,12 @@ void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
       }
       m[i] += static_cast<T>(1 - options.beta1) * (g[i] - m[i]);
       v[i] = static_cast<T>(options.beta2) * v[i] + static_cast<T>(1 - options.beta2) * g[i] * g[i];
-      const T denominator = std::sqrt(v[i]) / root_correction + static_cast<T>(options.eps);
+      largest[i] = largest_moment == nullptr ? v[i] : std::max(largest[i], v[i]);
+      const T denominator = std::sqrt(largest[i]) / root_correction + static_cast<T>(options.eps);
       weights[i] -= step_size * (m[i] / denominator);
+    }
+    if (largest_moment != nullptr) {
+      store_numbers(largest, *largest_moment);
     }
     store_numbers(m, first_moment);
     store_numbers(v, second_moment);

@@ -17,6 +17,7 @@ struct SgdOptions {
   double dampening = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  bool maximize = false;
 };
 
 /// `momentum_buffer` is null where momentum is 0. `step` counts from 1: at the first the buffer
@@ -33,11 +34,14 @@ struct AdamOptions {
   /// AdamW (Loshchilov and Hutter 2019): the decay shrinks the parameter itself. Its default in
   /// torch.optim.AdamW is 0.01.
   bool decoupled_weight_decay = false;
+  bool maximize = false;
 };
 
-/// Kingma and Ba 2015 with bias correction; `step` counts from 1.
+/// Kingma and Ba 2015 with bias correction; `step` counts from 1. `largest_moment` is the largest
+/// second moment so far, by which AMSGrad (Reddi et al. 2018) divides; null without it.
 void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
-               Values& first_moment, Values& second_moment, Values& parameter);
+               Values& first_moment, Values& second_moment, Values& parameter,
+               Values* largest_moment = nullptr);
 
 /// QAdamOptimizer of bagua 0.9.2 (algorithms/q_adam.py). Its weight decay changes nothing.
 struct QAdamOptions {

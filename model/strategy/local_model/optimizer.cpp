@@ -2,28 +2,62 @@
 
 #include <algorithm>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
+
 namespace lockstep {
 
 OptimizerPlan scheduled(OptimizerPlan plan, const UpdateOptions& options) {
   plan.lr = options.learning_rate.value_or(plan.lr);
   if (options.momentum) {
-    (has_betas(plan) ? plan.beta1 : plan.momentum) = options.momentum->first;
+    set_first_momentum(plan, options.momentum->first);
     plan.beta2 = options.momentum->second_beta.value_or(plan.beta2);
   }
   return plan;
 }
 
-bool has_betas(const OptimizerPlan& plan) { return plan.kind != OptimizerKind::sgd; }
+void set_first_momentum(OptimizerPlan& plan, double momentum) {
+  (has_betas(plan) ? plan.beta1 : plan.momentum) = momentum;
+}
+
+bool has_betas(const OptimizerPlan& plan) {
+  return rule_of(plan.kind).momentum() == MomentumArgument::first_beta;
+}
 
 double first_momentum(const OptimizerPlan& plan) {
-  return has_betas(plan) ? plan.beta1 : plan.momentum;
+  switch (rule_of(plan.kind).momentum()) {
+    case MomentumArgument::momentum: return plan.momentum;
+    case MomentumArgument::first_beta: return plan.beta1;
+    case MomentumArgument::none: break;
+  }
+  return 0;
+}
+
+bool has_momentum(const OptimizerPlan& plan) {
+  return rule_of(plan.kind).momentum() != MomentumArgument::none;
 }
 
 int state_tensors(const OptimizerPlan& plan) {
-  if (plan.kind == OptimizerKind::sgd) {
-    return plan.momentum != 0 ? 1 : 0;
+  return static_cast<int>(rule_of(plan.kind).state(plan, {1}).size());
+}
+
+int64_t state_elements(const OptimizerPlan& plan, const Shape& parameter) {
+  int64_t elements = 0;
+  for (const OptimizerState& state : rule_of(plan.kind).state(plan, parameter)) {
+    elements += state.elements;
   }
-  return 2;
+  return elements;
+}
+
+std::string_view class_name_of(const OptimizerPlan& plan) {
+  const bool is_lion = plan.kind == OptimizerKind::lion;
+  if (plan.is_on_host) {
+    return is_lion ? "DeepSpeedCPULion" : "DeepSpeedCPUAdam";
+  }
+  if (plan.is_fused) {
+    return is_lion ? "FusedLion" : "FusedAdam";
+  }
+  return rule_of(plan.kind).name();
 }
 
 // Autocast is that of the device that computes.
@@ -35,55 +69,48 @@ OptimizerKernels kernels_of(const TrainingPlan& plan) {
 
 namespace {
 
-Bytes moved_by_update_of(const OptimizedTensor& tensor) {
-  return tensor.value.bytes() * (3 + 2 * static_cast<int64_t>(tensor.state.size()));
+// A part of a parameter is a vector.
+Shape shape_of(const OptimizedTensor& tensor) {
+  return elements_of(tensor.shape) == tensor.value.elements ? tensor.shape
+                                                            : Shape{tensor.value.elements};
+}
+
+// The gradient is read, all else is read and written.
+Bytes moved_by_update_of(const OptimizerRule& rule, const OptimizedTensor& tensor) {
+  Bytes moved = tensor.value.bytes() * (3 + rule.further_passes());
+  for (const Slice& state : tensor.state) {
+    moved += state.bytes() * 2;
+  }
+  return moved;
 }
 
 Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
                 const ComputeOptions& options) {
+  const OptimizerRule& rule = rule_of(plan.kind);
   std::vector<Slice> writes{tensor.value};
   writes.insert(writes.end(), tensor.state.begin(), tensor.state.end());
+  const UpdateMoment moment{tensor.steps, rule.advance(plan, tensor.steps, tensor.numbers)};
+  const std::vector<double> scalars = rule.scalars(plan, moment, shape_of(tensor));
   KernelCall call;
+  call.kernel = rule.kernel();
   call.reads = {&tensor.gradient, 1};
   call.writes = writes;
-  call.memory_traffic = moved_by_update_of(tensor);
-  const auto step = static_cast<double>(tensor.steps);
-  if (plan.kind == OptimizerKind::sgd) {
-    const double scalars[] = {plan.lr, plan.momentum, plan.weight_decay, step};
-    call.kernel = Kernel::sgd_step;
-    call.scalars = scalars;
-    return rank.compute(call, options);
-  }
-  if (plan.kind == OptimizerKind::qadam) {
-    const double scalars[] = {plan.lr,  plan.beta1, plan.beta2,
-                              plan.eps, step,       tensor.steps < plan.warmup_steps ? 1.0 : 0.0};
-    call.kernel = Kernel::qadam_step;
-    call.scalars = scalars;
-    return rank.compute(call, options);
-  }
-  const double scalars[] = {plan.lr,
-                            plan.beta1,
-                            plan.beta2,
-                            plan.eps,
-                            plan.weight_decay,
-                            step,
-                            plan.kind == OptimizerKind::adamw ? 1.0 : 0.0};
-  call.kernel = Kernel::adam_step;
   call.scalars = scalars;
+  call.memory_traffic = moved_by_update_of(rule, tensor);
   return rank.compute(call, options);
 }
 
 // Computes no values.
 Ticket step_all(Rank& rank, const OptimizerPlan& plan, const std::vector<OptimizedTensor*>& tensors,
                 const ComputeOptions& options) {
+  const OptimizerRule& rule = rule_of(plan.kind);
   std::vector<Slice> reads;
   std::vector<Slice> writes;
   KernelCall call;
-  call.kernel = plan.kind == OptimizerKind::sgd     ? Kernel::sgd_step
-                : plan.kind == OptimizerKind::qadam ? Kernel::qadam_step
-                                                    : Kernel::adam_step;
-  for (const OptimizedTensor* tensor : tensors) {
-    call.memory_traffic += moved_by_update_of(*tensor);
+  call.kernel = rule.kernel();
+  for (OptimizedTensor* tensor : tensors) {
+    rule.advance(plan, tensor->steps, tensor->numbers);
+    call.memory_traffic += moved_by_update_of(rule, *tensor);
     reads.push_back(tensor->gradient);
     writes.push_back(tensor->value);
     writes.insert(writes.end(), tensor->state.begin(), tensor->state.end());
@@ -93,27 +120,31 @@ Ticket step_all(Rank& rank, const OptimizerPlan& plan, const std::vector<Optimiz
   return rank.compute(call, options);
 }
 
+void make_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
+                const ComputeOptions& options) {
+  const std::vector<OptimizerState> states = rule_of(plan.kind).state(plan, shape_of(tensor));
+  for (size_t index = tensor.state.size(); index < states.size(); ++index) {
+    const Slice made = rank.allocate(Purpose::optimizer_state, tensor.value.dtype,
+                                     states[index].elements, options.on.device());
+    if (states[index].initial != 0) {
+      elementwise(rank, Kernel::fill, {}, {made}, states[index].initial, options);
+    }
+    tensor.state.push_back(made);
+  }
+}
+
 }  // namespace
 
-// torch/optim/sgd.py and adam.py. Weight decay that is no part of AdamW adds the decayed weights to
-// the gradients, out of place. Adam divides by the square root of the second moment plus eps: the
-// root is a tensor, and where tensors are updated one by one its quotient is another. The foreach
-// implementation drops the decayed gradients before it makes the roots.
 Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
                             const std::vector<Slice>& values) {
   if (plan.is_on_host || plan.is_fused) {
     return {};  // they compute in place
   }
-  const bool is_qadam = plan.kind == OptimizerKind::qadam;  // a loop over tensors, without decay
-  const bool one_by_one = kernels == OptimizerKernels::for_each_tensor || is_qadam;
-  const bool is_sgd = plan.kind == OptimizerKind::sgd;
-  const bool decays = plan.kind != OptimizerKind::adamw && !is_qadam && plan.weight_decay != 0;
-  const int64_t roots = is_sgd ? 0 : one_by_one ? 2 : 1;
-  const int64_t decayed = decays ? 1 : 0;
-  const int64_t tensors = one_by_one ? roots + decayed : std::max(roots, decayed);
+  const UpdateTemporaries temporaries = rule_of(plan.kind).temporaries(plan);
+  const bool one_by_one = kernels == OptimizerKernels::for_each_tensor || !temporaries.has_foreach;
   Bytes bytes{};
   for (const Slice& value : values) {
-    const Bytes here = value.bytes() * tensors;
+    const Bytes here = value.bytes() * (one_by_one ? temporaries.for_each : temporaries.for_all);
     bytes = one_by_one ? std::max(bytes, here) : bytes + here;
   }
   return bytes;
@@ -130,10 +161,7 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels ke
       continue;
     }
     ++tensor->steps;
-    while (static_cast<int>(tensor->state.size()) < state_tensors(plan)) {
-      tensor->state.push_back(rank.allocate(Purpose::optimizer_state, tensor->value.dtype,
-                                            tensor->value.elements, device));
-    }
+    make_state(rank, plan, *tensor, options);
     values.push_back(tensor->value);
     updated.push_back(tensor);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include "model/program/rank.hpp"
@@ -14,17 +16,27 @@ struct OptimizedTensor {
   Slice gradient;  ///< no_buffer: this tensor got no gradient and is left alone
   std::vector<Slice> state;
   int64_t steps = 0;
+  std::array<double, 2> numbers{};  ///< OptimizerRule::advance
+  Shape shape{};                    ///< empty: a vector, as a part of a tensor is
 };
 
 /// The optimizer with what schedulers have set for this step.
 OptimizerPlan scheduled(OptimizerPlan plan, const UpdateOptions& options);
 
-/// Whether its first momentum is the first of its betas, which torch's schedulers cycle then.
+/// Whether it has a momentum, and whether that is the first of its betas: torch's schedulers cycle
+/// either.
+bool has_momentum(const OptimizerPlan& plan);
 bool has_betas(const OptimizerPlan& plan);
 double first_momentum(const OptimizerPlan& plan);
+void set_first_momentum(OptimizerPlan& plan, double momentum);
+/// As loggers name it.
+std::string_view class_name_of(const OptimizerPlan& plan);
 
-/// Slices of state that the optimizer keeps for every element: none, momentum, or two moments.
+/// Slices of state that an elementwise optimizer keeps for every element: none, momentum, two
+/// moments ..
 int state_tensors(const OptimizerPlan& plan);
+/// Elements of all state of a parameter.
+int64_t state_elements(const OptimizerPlan& plan, const Shape& parameter);
 
 /// Which of torch's implementations computes an update: foreach is the default on a GPU, and makes
 /// each intermediate result of all tensors at once; on the CPU it is one tensor after the other.

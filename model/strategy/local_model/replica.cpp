@@ -28,6 +28,7 @@ Replica::Replica(const TrainingPlan& plan, DeviceId device)
       trainable_of_[place.layer].push_back(parameters_.size());
     }
     parameters_.push_back({place, {}, trainable, false});
+    parameters_.back().tensor.shape = network().parameter(place).shape;
   }
   for (size_t layer = 0; layer < layers; ++layer) {
     if (const auto tied = network().layers[layer].tied_layer) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/network/tensor_parallel/context_cut.hpp"
 #include "model/strategy/megatron/megatron_steps.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
@@ -308,6 +309,14 @@ MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
         "MegatronStrategy with several modules or optimizers, or with a divided one, is not "
         "modelled",
         "", "give it one model and one optimizer");
+  }
+  // megatron/core/optimizer/optimizer_config.py: `optimizer` is adam or sgd.
+  const OptimizerRule& rule = rule_of(plan.optimizers.front().kind);
+  if (rule.kernel() == Kernel::optimizer_step) {
+    throw UnmodelledArgument(
+        fmt::format("{} under MegatronStrategy is not modelled: its optimizer is Adam or SGD",
+                    rule.name()),
+        "", "use Adam, AdamW or SGD");
   }
   const Network& whole = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
   if (plan.whole_network == nullptr && mesh.context.ranks > 1) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/exchange/coalesced.hpp"
 #include "model/strategy/exchange/object_exchange.hpp"
 #include "model/strategy/layout/parameter_owners.hpp"
@@ -124,7 +125,7 @@ Bytes ZeroRedundancyUpdate::state_bytes_of(int32_t owner) const {
   }
   const OptimizerPlan& optimizer = replica_->plan().optimizers[optimizer_];
   const int tensors = state_tensors(optimizer);
-  const int counters = optimizer.kind == OptimizerKind::sgd ? 0 : 1;
+  const int counters = rule_of(optimizer.kind).counters();
   const auto owned = static_cast<int64_t>(owned_[static_cast<size_t>(owner)].size());
   return options + beside_tensor * (owned * (tensors + counters)) + bytes * tensors;
 }

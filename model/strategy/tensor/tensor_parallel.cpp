@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"
@@ -36,14 +37,6 @@ Program TensorParallel::backward(Rank& rank, const StepOptions& options) {
   plain_backward(rank, replica_, options);
   co_return;
 }
-
-namespace {
-
-/// How often an update has the gradient as an operand that must be whole: torch/optim/adam.py in
-/// lerp_(g) and addcmul_(g, g), sgd.py in add_(g).
-int operands_that_are_gradients(OptimizerKind kind) { return kind == OptimizerKind::sgd ? 1 : 3; }
-
-}  // namespace
 
 /// What a DTensor that is Partial becomes for an operation that needs all of it: another tensor.
 Slice TensorParallel::sum_of_terms(Rank& rank, const Slice& gradient, SiteId site) {
@@ -119,7 +112,7 @@ Program TensorParallel::optimizer_step(Rank& rank, const UpdateOptions& options)
     if (!has_partial_gradient(replica_, index) || !optimizer.holds(parameter.place.layer)) {
       continue;
     }
-    for (int again = 1; again < operands_that_are_gradients(optimizer.kind); ++again) {
+    for (int again = 1; again < rule_of(optimizer.kind).gradient_operands(); ++again) {
       rank.release(sum_of_terms(rank, parameter.tensor.gradient, site));
     }
     sum_partial_gradients(rank, replica_, mesh_.tensor, {index}, {});

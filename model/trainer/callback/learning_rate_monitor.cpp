@@ -3,29 +3,10 @@
 #include <set>
 #include <string>
 
+#include "model/strategy/local_model/optimizer.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
-
-namespace {
-
-std::string class_name_of(const OptimizerPlan& optimizer) {
-  if (optimizer.is_on_host) {
-    return "DeepSpeedCPUAdam";
-  }
-  if (optimizer.is_fused) {
-    return "FusedAdam";
-  }
-  switch (optimizer.kind) {
-    case OptimizerKind::sgd: return "SGD";
-    case OptimizerKind::adam: return "Adam";
-    case OptimizerKind::adamw: return "AdamW";
-    case OptimizerKind::qadam: return "QAdamOptimizer";
-  }
-  return "";
-}
-
-}  // namespace
 
 bool LearningRateMonitor::acts_on(CallbackHook hook) const {
   using Interval = LearningRateMonitorSettings::Interval;
@@ -69,7 +50,7 @@ Program LearningRateMonitor::run(CallbackHook hook) {
 
 std::string LearningRateMonitor::next_name(size_t index,
                                            std::map<std::string, int>& of_class) const {
-  const std::string name = class_name_of(training_.program().plan.optimizers[index]);
+  const std::string name(class_name_of(training_.program().plan.optimizers[index]));
   const int earlier = of_class[name]++;
   return "lr-" + name + (earlier == 0 ? "" : "-" + std::to_string(earlier));
 }

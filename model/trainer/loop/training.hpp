@@ -164,6 +164,7 @@ class Training final : public TrainerScope {
   void set_momentum(size_t optimizer, ScheduledMomentum momentum) {
     momenta_[optimizer] = momentum;
   }
+  void forget_momenta() { momenta_.clear(); }
   /// The optimizer's momentum, or its first beta.
   double momentum(size_t optimizer) const;
   /// Where schedulers change them.
@@ -298,7 +299,7 @@ class Training final : public TrainerScope {
   ColumnCache columns_;
   Callbacks callbacks_;
   Schedulers schedulers_;
-  std::map<size_t, double> learning_rates_;            ///< that schedulers gave, by optimizer
+  std::map<size_t, double> learning_rates_;      ///< that schedulers gave, by optimizer
   std::map<size_t, ScheduledMomentum> momenta_;  ///< the same
   bool has_validated_ = false;
   bool is_set_up_ = false;        ///< the model exists

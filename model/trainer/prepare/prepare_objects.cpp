@@ -1,5 +1,5 @@
 // What the constructors of torch raise, with torch's reason, whatever world runs the scenario:
-// torch/optim, torch/optim/lr_scheduler.py, torch/nn/modules, torch/utils/data/dataloader.py.
+// torch/nn/modules, torch/utils/data/dataloader.py; for the others see check_training_objects.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/trainer/prepare/object_refusal.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -15,163 +16,6 @@ namespace lockstep {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// A number as Python prints it: a float has a point.
-std::string python_text(double value, bool is_whole) {
-  const std::string text = fmt::format("{}", value);
-  const bool is_plain = text.find_first_not_of("-0123456789") == std::string::npos;
-  return is_whole || !is_plain ? text : text + ".0";
-}
-
-/// One object, and the reasons against its arguments.
-class Refuser {
- public:
-  Refuser(Preparation& preparation, const Object& object, std::string remedy = "")
-      : preparation_(preparation), object_(object), remedy_(std::move(remedy)) {}
-
-  double number(std::string_view name, double otherwise) const {
-    const PlainValue* const value = object_.find(name);
-    return value == nullptr ? otherwise : value->number().value_or(otherwise);
-  }
-  bool has(std::string_view name) const {
-    const PlainValue* const value = object_.find(name);
-    return value != nullptr && value->number().has_value();
-  }
-  bool boolean(std::string_view name) const {
-    const PlainValue* const value = object_.find(name);
-    const bool* const given = value == nullptr ? nullptr : value->get_if<bool>();
-    return given != nullptr && *given;
-  }
-  std::string text(std::string_view name, const char* otherwise) const {
-    const PlainValue* const value = object_.find(name);
-    const std::string* const given = value == nullptr ? nullptr : value->get_if<std::string>();
-    return given == nullptr ? otherwise : *given;
-  }
-  std::string written(std::string_view name, double otherwise = 0) const {
-    const PlainValue* const value = object_.find(name);
-    const bool is_whole = value == nullptr || value->get_if<int64_t>() != nullptr;
-    return python_text(number(name, otherwise), is_whole);
-  }
-
-  void refuse(std::string_view name, const std::string& reason, std::string remedy = "") const {
-    const auto argument = std::ranges::find(object_.arguments, name, &ObjectArgument::name);
-    const bool found = argument != object_.arguments.end() && argument->place.line > 0;
-    add_problem(preparation_, Problem::Kind::refused, found ? argument->place : object_.place,
-                fmt::format("{}: {}", object_.name, reason),
-                remedy.empty() ? remedy_ : std::move(remedy), refused_code);
-  }
-  /// A given number from `least` to below `beyond`; else torch's reason and the number.
-  void check(std::string_view name, double least, double beyond, std::string_view reason) const {
-    const double value = number(name, least);
-    if (has(name) && !(value >= least && value < beyond)) {
-      refuse(name, fmt::format("{}{}", reason, written(name)));
-    }
-  }
-  const Object& object() const { return object_; }
-
- private:
-  Preparation& preparation_;
-  const Object& object_;
-  std::string remedy_;
-};
-
-// ---- torch.optim ----
-
-void check_betas(const Refuser& optimizer) {
-  const PlainValue* const value = optimizer.object().find("betas");
-  const auto* const betas = value == nullptr ? nullptr : value->get_if<PlainValue::List>();
-  for (size_t i = 0; betas != nullptr && i < betas->size(); ++i) {
-    const std::optional<double> beta = (*betas)[i].number();
-    if (beta && !(*beta >= 0 && *beta < 1)) {
-      const bool is_whole = (*betas)[i].get_if<int64_t>() != nullptr;
-      optimizer.refuse("betas", fmt::format("Invalid beta parameter at index {}: {}", i,
-                                            python_text(*beta, is_whole)));
-    }
-  }
-}
-
-void check_adafactor(const Refuser& optimizer) {
-  optimizer.check("lr", 0, infinity, "Learning rate should be >= 0 but is: ");
-  optimizer.check("d", 1, infinity, "Clipping threshold d should be >= 1 but is: ");
-  optimizer.check("weight_decay", 0, infinity, "weight_decay should be >= 0 but is: ");
-  if (optimizer.has("beta2_decay") && !(optimizer.number("beta2_decay", 0) <= 0)) {
-    optimizer.refuse("beta2_decay", fmt::format("beta2_decay should be <= 0 but is: {}",
-                                                optimizer.written("beta2_decay")));
-  }
-}
-
-void check_optimizer(Preparation& preparation, const Object& object) {
-  const Refuser optimizer(preparation, object, "write a value that torch accepts");
-  if (object.name == "Adafactor") {
-    check_adafactor(optimizer);
-    return;
-  }
-  optimizer.check("lr", 0, infinity, "Invalid learning rate: ");
-  optimizer.check("eps", 0, infinity, "Invalid epsilon value: ");
-  check_betas(optimizer);
-  constexpr std::string_view at_least_0[] = {"momentum",       "weight_decay",
-                                             "lr_decay",       "initial_accumulator_value",
-                                             "momentum_decay", "alpha"};
-  for (const std::string_view name : at_least_0) {
-    optimizer.check(name, 0, infinity, fmt::format("Invalid {} value: ", name));
-  }
-  if (optimizer.has("rho") &&
-      !(optimizer.number("rho", 0) >= 0 && optimizer.number("rho", 0) <= 1)) {
-    optimizer.refuse("rho", fmt::format("Invalid rho value: {}", optimizer.written("rho")));
-  }
-  if (optimizer.boolean("nesterov") &&
-      (optimizer.number("momentum", 0) <= 0 || optimizer.number("dampening", 0) != 0)) {
-    optimizer.refuse("nesterov", "Nesterov momentum requires a momentum and zero dampening",
-                     "write momentum: 0.9 beside it, and no dampening");
-  }
-}
-
-// ---- torch.optim.lr_scheduler: what prepare_schedulers does not check ----
-
-void check_one_cycle(const Refuser& scheduler) {
-  const bool has_epochs = scheduler.has("epochs") && scheduler.has("steps_per_epoch");
-  if (!scheduler.has("total_steps") && !has_epochs) {
-    scheduler.refuse("total_steps",
-                     "You must define either total_steps OR (epochs AND steps_per_epoch)");
-  }
-  for (const std::string_view name : {"total_steps", "epochs", "steps_per_epoch"}) {
-    scheduler.check(name, 1, infinity, fmt::format("Expected positive integer {}, but got ", name));
-  }
-  const double part = scheduler.number("pct_start", 0.3);
-  if (!(part >= 0 && part <= 1)) {
-    scheduler.refuse("pct_start",
-                     fmt::format("Expected float between 0 and 1 pct_start, but got {}",
-                                 scheduler.written("pct_start")));
-  }
-  const std::string anneal = scheduler.text("anneal_strategy", "cos");
-  if (anneal != "cos" && anneal != "linear") {
-    scheduler.refuse(
-        "anneal_strategy",
-        fmt::format("anneal_strategy must be one of 'cos' or 'linear', instead got {}", anneal));
-  }
-}
-
-void check_scheduler(Preparation& preparation, const Object& object) {
-  const Refuser scheduler(preparation, object, "write a value that torch accepts");
-  if (object.name == "ConstantLR" && scheduler.number("factor", 0) < 0) {
-    scheduler.refuse("factor", "Constant multiplicative factor expected to be between 0 and 1.");
-  }
-  const double end = scheduler.number("end_factor", 1);
-  if (object.name == "LinearLR" && !(end >= 0 && end <= 1)) {
-    scheduler.refuse("end_factor", "Ending multiplicative factor expected to be between 0 and 1.");
-  }
-  if (object.name == "CosineAnnealingWarmRestarts") {
-    scheduler.check("T_mult", 1, infinity, "Expected integer T_mult >= 1, but got ");
-  }
-  if (object.name == "OneCycleLR") {
-    check_one_cycle(scheduler);
-  }
-  const std::string mode = scheduler.text("mode", "triangular");
-  if (object.name == "CyclicLR" && mode != "triangular" && mode != "triangular2" &&
-      mode != "exp_range") {
-    scheduler.refuse("mode", "mode is invalid and scale_fn is None");
-  }
-}
 
 // ---- torch.nn ----
 

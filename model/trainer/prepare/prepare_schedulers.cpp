@@ -117,7 +117,8 @@ class SchedulerReader {
     return program && !value_or(program->automatic_optimization, true);
   }
 
-  void require(bool holds, const std::string& message, const std::string& remedy = "") {
+  void require(bool holds, const std::string& message,
+               const std::string& remedy = "write a value that torch accepts") {
     if (!holds) {
       add_problem(preparation_, Kind::refused, object_.place,
                   fmt::format("{}: {}", object_.name, message), remedy, refused_code);

@@ -72,6 +72,9 @@ int64_t required_integer(Preparation& preparation, const Object& scheduler,
 
 /// torch asks `optimizer.defaults`, which ZeroRedundancyOptimizer fills with what it was given.
 bool can_cycle_momentum(const Object& optimizer, const OptimizerPlan& plan) {
+  if (!has_momentum(plan)) {
+    return false;
+  }
   if (wrapped_optimizer(optimizer)) {
     return optimizer.find(has_betas(plan) ? "betas" : "momentum") != nullptr;
   }
@@ -79,8 +82,7 @@ bool can_cycle_momentum(const Object& optimizer, const OptimizerPlan& plan) {
 }
 
 bool cycles_momentum(const SchedulerSettings& settings) {
-  return (settings.kind == SchedulerKind::one_cycle_lr ||
-          settings.kind == SchedulerKind::cyclic) &&
+  return (settings.kind == SchedulerKind::one_cycle_lr || settings.kind == SchedulerKind::cyclic) &&
          settings.of_cycle.cycles_momentum;
 }
 
@@ -117,8 +119,7 @@ RateFactor rate_factor_of(Preparation& preparation, const Object& scheduler) {
       factor.total = required_integer(preparation, scheduler, "num_training_steps");
     }
     factor.cycles = arguments.number("num_cycles", factor.cycles);
-    factor.time_scale =
-        arguments.integer("timescale", factor.warmup == 0 ? 10'000 : factor.warmup);
+    factor.time_scale = arguments.integer("timescale", factor.warmup == 0 ? 10'000 : factor.warmup);
     return factor;
   }
   require(preparation, scheduler, "lr_lambda");
@@ -179,8 +180,8 @@ void check_held(Preparation& preparation, const Object& scheduler,
              "put schedulers of torch into it");
     }
   }
-  if (settings.kind == SchedulerKind::sequential &&
-      settings.milestones.size() + 1 != held.size() && !held.empty()) {
+  if (settings.kind == SchedulerKind::sequential && settings.milestones.size() + 1 != held.size() &&
+      !held.empty()) {
     refuse(preparation, scheduler, "milestones",
            fmt::format("ValueError: Sequential Schedulers expects number of schedulers provided to "
                        "be one more than the number of milestone points, but got number of "
@@ -209,7 +210,7 @@ void take_cycled_momentum(Preparation& preparation, const Object& scheduler,
            "write cycle_momentum: false");
     return;
   }
-  (has_betas(plan) ? plan.beta1 : plan.momentum) = settings.of_cycle.high_momentum;
+  set_first_momentum(plan, settings.of_cycle.high_momentum);
 }
 
 }  // namespace lockstep

@@ -15,8 +15,9 @@ CombinedSchedule::CombinedSchedule(const SchedulerSettings& settings, ParameterG
 void CombinedSchedule::restart(ParameterGroup& group) { rate(group); }
 
 double CombinedSchedule::rate(ParameterGroup& /*group*/) {
-  raise("NotImplementedError: SequentialLR begins a scheduler at its milestone by get_lr, which "
-        "this class does not have");
+  raise(
+      "NotImplementedError: SequentialLR begins a scheduler at its milestone by get_lr, which "
+      "this class does not have");
 }
 
 void CombinedSchedule::undo() {

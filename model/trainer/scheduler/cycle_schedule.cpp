@@ -37,8 +37,7 @@ std::vector<OneCycleSchedule::Phase> OneCycleSchedule::phases_of(
   const double first = *group.initial_rate;
   const double high = group.highest_momentum;
   const double low = group.lowest_momentum;
-  std::vector<Phase> phases = {
-      {of.first_part * steps - 1, first, group.highest_rate, high, low}};
+  std::vector<Phase> phases = {{of.first_part * steps - 1, first, group.highest_rate, high, low}};
   if (of.has_three_phases) {
     phases.push_back({2 * of.first_part * steps - 2, group.highest_rate, first, low, high});
     phases.push_back({steps - 1, first, group.lowest_rate, high, high});
@@ -58,9 +57,10 @@ double OneCycleSchedule::annealed(double first, double last, double part) const 
 double OneCycleSchedule::rate(ParameterGroup& group) {
   const CycleSettings& of = settings().of_cycle;
   if (last_ > of.total_steps) {
-    raise(fmt::format("ValueError: Tried to step {} times. The specified number of total steps is "
-                      "{}",
-                      last_, of.total_steps));
+    raise(
+        fmt::format("ValueError: Tried to step {} times. The specified number of total steps is "
+                    "{}",
+                    last_, of.total_steps));
   }
   const std::vector<Phase> phases = phases_of(group);
   const auto step = static_cast<double>(last_);

@@ -25,7 +25,7 @@ class OneCycleSchedule final : public TorchSchedule {
   double annealed(double first, double last, double part) const;
 };
 
-/// CyclicLR: up and down between two rates, for ever.
+/// CyclicLR: up and down between two rates, forever.
 class CyclicSchedule final : public TorchSchedule {
  public:
   CyclicSchedule(const SchedulerSettings& settings, ParameterGroup& group);

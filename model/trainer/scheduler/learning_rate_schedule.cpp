@@ -118,8 +118,8 @@ std::optional<double> LearningRateSchedule::closed_form() const {
     case SchedulerKind::constant:
       return base * (of.factor + (of.period <= 0 ? 1.0 : 0.0) * (1 - of.factor));
     case SchedulerKind::linear:
-      return base * (of.factor + quotient((of.end_factor - of.factor) * 0,
-                                          static_cast<double>(of.period)));
+      return base * (of.factor +
+                     quotient((of.end_factor - of.factor) * 0, static_cast<double>(of.period)));
     case SchedulerKind::polynomial:
       return base * std::pow(1.0 - quotient(0, static_cast<double>(of.period)), of.factor);
     case SchedulerKind::cosine_annealing:

@@ -56,8 +56,7 @@ double RateFactor::at(int64_t epoch) const {
     case Form::linear: return std::max(0.0, static_cast<double>(total - epoch) / decaying);
     case Form::cosine: {
       const double progress = static_cast<double>(epoch - warmup) / decaying;
-      return std::max(0.0,
-                      0.5 * (1.0 + std::cos(std::numbers::pi * cycles * 2.0 * progress)));
+      return std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * cycles * 2.0 * progress)));
     }
     case Form::inverse_root: {
       const auto scale = static_cast<double>(time_scale);

@@ -39,6 +39,7 @@ void Schedulers::begin() {
   schedulers_.clear();
   const TrainingProgram& program = training_.program();
   groups_.clear();
+  training_.forget_momenta();
   for (size_t optimizer = 0; optimizer < program.plan.optimizers.size(); ++optimizer) {
     const OptimizerPlan& plan = program.plan.optimizers[optimizer];
     training_.set_learning_rate(optimizer, plan.lr);

@@ -52,7 +52,7 @@ class Schedulers {
 
   Training& training_;
   std::vector<Scheduler> schedulers_;
-  std::vector<ParameterGroup> groups_;  ///< by optimizer
+  std::vector<ParameterGroup> groups_;    ///< by optimizer
   std::optional<size_t> in_hook_;         ///< the scheduler whose `lr_scheduler_step` runs
   std::optional<double> metric_of_hook_;  ///< what that was given
 };

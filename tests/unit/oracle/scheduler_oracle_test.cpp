@@ -1,4 +1,5 @@
-// Learning rates and momenta of a training against those of torch 2.11's schedulers (docs/oracle.md).
+// Learning rates and momenta of a training against those of torch 2.11's schedulers
+// (docs/oracle.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,8 @@ std::vector<json> recorded_settings() {
   for (const auto& entry :
        std::filesystem::directory_iterator(LOCKSTEP_SOURCE_DIR "/tests/data/oracle/schedulers")) {
     std::ifstream file(entry.path());
-    for (json& setting : json::parse(file)["settings"]) {
+    json recording = json::parse(file);
+    for (json& setting : recording["settings"]) {
       all.push_back(std::move(setting));
     }
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/core/failure.hpp"
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 
 namespace lockstep {
@@ -166,9 +167,9 @@ bool OptimizerSwapper::has_gradients(size_t group) const {
 
 // A step
 
-// torch's Adam has its count of steps in a tensor.
+// Optimizers of torch have their count of steps in a tensor.
 size_t OptimizerSwapper::counters() const {
-  return optimizer_.kind != OptimizerKind::sgd && !optimizer_.is_on_host ? 1 : 0;
+  return optimizer_.is_on_host ? 0 : static_cast<size_t>(rule_of(optimizer_.kind).counters());
 }
 
 size_t OptimizerSwapper::tensors_of(const Group& group) const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/dtype_argument.hpp"
@@ -254,6 +255,15 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     if (arguments.has(name)) {
       throw UnmodelledArgument("fully_shard of one replica, which nobody shards, is not modelled",
                                name, "leave it out, or use a larger data_parallel_size");
+    }
+  }
+  for (const OptimizerPlan& optimizer : plan.optimizers) {
+    if (rule_of(optimizer.kind).gradient_operands() == 0) {
+      throw UnmodelledArgument(
+          fmt::format("{} under tensor parallelism without replicas is not modelled: how often its "
+                      "update sums the gradients of norms has not been recorded",
+                      rule_of(optimizer.kind).name()),
+          "", "use SGD, Adam or AdamW, or a data_parallel_size above 1");
     }
   }
   return std::make_unique<TensorParallel>(plan);

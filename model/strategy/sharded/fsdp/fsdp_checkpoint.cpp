@@ -5,6 +5,8 @@
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
 
+#include "model/network/optimizer/optimizer_rule.hpp"
+
 namespace lockstep {
 
 Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
@@ -207,9 +209,9 @@ Program FullyShardedDataParallel::gather_states_of(Rank& rank, const Unit& unit,
   const int tensors = state_tensors_of(optimizer);
   if (options_.use_orig_params) {
     // Shapes of what a rank has of each parameter, and Adam's counters as tensors.
-    const bool counts = plan().optimizers[optimizer].kind != OptimizerKind::sgd;
-    const int64_t of_parameter = 25 + 18 * tensors + (counts ? 265 : 0);
-    const Bytes information((counts ? 350 : 200) +
+    const int counters = rule_of(plan().optimizers[optimizer].kind).counters();
+    const int64_t of_parameter = 25 + 18 * tensors + 265 * counters;
+    const Bytes information((counters > 0 ? 350 : 200) +
                             of_parameter * unit.state.layout().most_pieces());
     co_await all_gather_pickled(
         rank, {shard_group_, shard_ranks_, 0, site_id(fsdp_sites::gather_optimizer)}, information);

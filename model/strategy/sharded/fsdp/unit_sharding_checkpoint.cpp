@@ -3,18 +3,18 @@
 
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 
+#include "model/network/optimizer/optimizer_rule.hpp"
+
 namespace lockstep {
 
 namespace {
 
 // Options of torch's parameter groups: lr, betas, eps and so on, and the list of parameters.
 int64_t options_of(const OptimizerPlan& optimizer) {
-  constexpr int64_t of_sgd = 10;
-  constexpr int64_t of_adam = 12;
-  return optimizer.kind == OptimizerKind::sgd ? of_sgd : of_adam;
+  return rule_of(optimizer.kind).group_entries();
 }
 
-bool counts_steps(const OptimizerPlan& optimizer) { return optimizer.kind != OptimizerKind::sgd; }
+int64_t counters_of(const OptimizerPlan& optimizer) { return rule_of(optimizer.kind).counters(); }
 
 }  // namespace
 
@@ -115,7 +115,9 @@ CheckpointParts UnitSharding::checkpoint_parts(const Rank& rank, bool weights_on
       for (int tensor = 0; tensor < tensors && updates(optimizer, index); ++tensor) {
         add(index, &CheckpointParts::add_state);
       }
-      if (tensors > 0 && counts_steps(plan().optimizers[optimizer]) && updates(optimizer, index)) {
+      const int64_t counters =
+          tensors > 0 && updates(optimizer, index) ? counters_of(plan().optimizers[optimizer]) : 0;
+      for (int64_t counter = 0; counter < counters; ++counter) {
         parts.add_counter(network.parameter_name(replica_.parameters()[index].place).size());
       }
     }

@@ -41,7 +41,7 @@ Network one_weight() {
 
 TrainingPlan smooth_plan(const Network& network) {
   TrainingPlan plan = plan_for(network, true);
-  plan.optimizers = {{.lr = 0.03125}};
+  plan.optimizers = {{{.lr = 0.03125}}};
   return plan;
 }
 
@@ -292,7 +292,7 @@ TEST_CASE("low precision sends twice a byte for each number, and its range") {
 TEST_CASE("qadam averages gradients in its warm-up, and first moments after it") {
   const Network network = one_weight();
   TrainingPlan plan = smooth_plan(network);
-  plan.optimizers = {{.kind = OptimizerKind::qadam, .lr = 0.125, .beta1 = 0.5, .beta2 = 0.75}};
+  plan.optimizers = {{{.kind = OptimizerKind::qadam, .lr = 0.125, .beta1 = 0.5, .beta2 = 0.75}}};
   plan.optimizers[0].warmup_steps = 3;
   const OptimizerPlan& optimizer = plan.optimizers[0];
   constexpr int64_t steps = 6;

@@ -86,7 +86,7 @@ Numbers numbers_of(const Trained& trained, size_t rank) {
 TrainingPlan smooth(const Network& network, double momentum = 0) {
   TrainingPlan plan = plan_for(network, true);
   plan.integer_values = false;
-  plan.optimizers = {{.lr = 0.0009765625, .momentum = momentum}};
+  plan.optimizers = {{{.lr = 0.0009765625, .momentum = momentum}}};
   return plan;
 }
 

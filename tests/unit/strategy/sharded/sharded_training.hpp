@@ -11,7 +11,7 @@ namespace lockstep::test {
 inline TrainingPlan plan_for(const Network& network, bool numerics) {
   TrainingPlan plan;
   plan.network = &network;
-  plan.optimizers = {{.lr = 0.5}};
+  plan.optimizers = {{{.lr = 0.5}}};
   plan.numerics = numerics;
   plan.integer_values = true;
   return plan;

@@ -13,11 +13,10 @@ constexpr const char* before =
 
 std::vector<Problem> stops_with(const std::string& scheduler, const std::string& optimizer) {
   std::vector<Problem> stops;
-  for (const Problem& problem :
-       prepare(scenario_of(before + ("optimizer: " + optimizer) + "\nlr_scheduler: " + scheduler +
-                           "\n"),
-               standard_strategies())
-           .problems) {
+  for (const Problem& problem : prepare(scenario_of(before + ("optimizer: " + optimizer) +
+                                                    "\nlr_scheduler: " + scheduler + "\n"),
+                                        standard_strategies())
+                                    .problems) {
     if (problem.stops()) {
       stops.push_back(problem);
     }
@@ -68,9 +67,10 @@ TEST_CASE("cycle_momentum needs an optimizer with momentum or betas") {
   refuses_scheduler("{OneCycleLR: {max_lr: 0.1, total_steps: 9}}", reason, sharded);
   CHECK(stops_with("{OneCycleLR: {max_lr: 0.1, total_steps: 9, cycle_momentum: false}}", sharded)
             .empty());
-  CHECK(stops_with("{OneCycleLR: {max_lr: 0.1, total_steps: 9}}",
-                   "{ZeroRedundancyOptimizer: {optimizer_class: Adam, lr: 0.1, betas: [0.9, 0.99]}}")
-            .empty());
+  CHECK(
+      stops_with("{OneCycleLR: {max_lr: 0.1, total_steps: 9}}",
+                 "{ZeroRedundancyOptimizer: {optimizer_class: Adam, lr: 0.1, betas: [0.9, 0.99]}}")
+          .empty());
 }
 
 TEST_CASE("schedulers that hold others refuse what torch refuses") {

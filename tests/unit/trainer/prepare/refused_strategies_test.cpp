@@ -68,7 +68,8 @@ TEST_CASE("ZeroRedundancyOptimizer takes an optimizer of torch with that optimiz
   using Kind = Problem::Kind;
   CHECK(has_problem(with("ZeroRedundancyOptimizer"), Kind::invalid, "cannot hold itself"));
   CHECK(has_problem(with("Foo"), Kind::invalid, "there is no optimizer `Foo`"));
-  CHECK(has_problem(with("Adagrad"), Kind::unsupported, "Adagrad is not modelled yet"));
+  CHECK(has_problem(with("LBFGS"), Kind::unsupported, "LBFGS is not modelled yet"));
+  CHECK(with("Adagrad, lr_decay: 0.1").runnable());
   CHECK(has_problem(with("Adam, momentum: 0.9"), Kind::refused,
                     "Adam.__init__() got an unexpected keyword argument 'momentum'"));
   CHECK(with("SGD, momentum: 0.9").runnable());

@@ -15,7 +15,7 @@ constexpr int64_t mebibyte = 1 << 20;
 TrainingPlan adam_on_the_host(const Network& network) {
   TrainingPlan plan;
   plan.network = &network;
-  plan.optimizers = {{.kind = OptimizerKind::adamw, .lr = 1e-3, .is_on_host = true}};
+  plan.optimizers = {{{.kind = OptimizerKind::adamw, .lr = 1e-3, .is_on_host = true}}};
   return plan;
 }
 

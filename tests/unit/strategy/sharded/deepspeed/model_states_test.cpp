@@ -35,7 +35,7 @@ Network many_layers() {
 TrainingPlan adam_in_bf16(const Network& network) {
   TrainingPlan plan;
   plan.network = &network;
-  plan.optimizers = {{.kind = OptimizerKind::adam, .lr = 1e-3}};
+  plan.optimizers = {{{.kind = OptimizerKind::adam, .lr = 1e-3}}};
   plan.activation_dtype = DType::bf16;
   return plan;
 }
