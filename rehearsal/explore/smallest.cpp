@@ -52,7 +52,8 @@ std::vector<Setting> candidates_of(const Rehearsal& rehearsal) {
 
 std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsal,
                              const Finding& finding, const RehearseRequest& request) {
-  if (rehearsal.run.result.simulated_operations > operations_max || request.world != World::simulated) {
+  if (rehearsal.run.result.simulated_operations > operations_max ||
+      request.world != World::simulated) {
     return "";
   }
   tell(request.progress.get(), "looking for a smaller example");

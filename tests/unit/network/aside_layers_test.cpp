@@ -201,18 +201,18 @@ struct BesideCase {
   AsideAttentionShape shape{};
   std::vector<Values> tensors{};  ///< weights and biases in turns
 
-  explicit BesideCase(bool cross) : is_cross(cross) {
-    const int64_t source = cross ? 5 : 4;
+  explicit BesideCase(bool crosses) : is_cross(crosses) {
+    const int64_t source = crosses ? 5 : 4;
     shape = {{.embed_dim = 4,
               .num_heads = 2,
               .head_dim = 3,
               .source_dim = source,
-              .causal = !cross,
-              .scaled = cross,
+              .causal = !crosses,
+              .scaled = crosses,
               .bias = true},
              2,
              3,
-             cross ? 2 : 3};
+             crosses ? 2 : 3};
     for (const int64_t elements : {int64_t{24}, int64_t{6}, 6 * source, int64_t{6}, 6 * source,
                                    int64_t{6}, int64_t{24}, int64_t{4}}) {
       tensors.push_back(wave(elements, 0.21 + 0.1 * static_cast<double>(tensors.size())));

@@ -27,8 +27,9 @@ OptimizerPlan plan_of(const json& setting) {
 
 void execute_reference(const Op& op, Operands& operands) { execute_kernel(op, operands, nullptr); }
 
-// Weights stay below 2 and steps below 0.5. In each of 8 steps a weight is rounded to a unit, on both
-// sides; what a step consists of is rounded relative to the step, some 10 times where it matters.
+// Weights stay below 2 and steps below 0.5. In each of 8 steps a weight is rounded to a unit, on
+// both sides; what a step consists of is rounded relative to the step, some 10 times where it
+// matters.
 double bound_of(const json& setting) {
   return 64 * (setting["dtype"] == "fp32" ? 0x1p-24 : 0x1p-53);
 }
