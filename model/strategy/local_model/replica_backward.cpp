@@ -289,12 +289,13 @@ void fill_given(Values& values, const GivenSamples::Rows& rows, const Batch& bat
 
 }  // namespace
 
-/// Those that every embedding has, where several read parts of a sample.
+/// Those that every embedding has, where several read parts of a sample: positions are no tokens.
 uint64_t tokens_of(const Network& network, size_t module) {
   std::optional<int64_t> fewest;
   for (size_t layer = 0; layer < network.layers.size(); ++layer) {
     const auto* embedding = std::get_if<EmbeddingArguments>(&network.layers[layer].arguments);
-    if (embedding != nullptr && (network.modules.empty() || network.modules[module].holds(layer))) {
+    if (embedding != nullptr && network.layers[layer].kind == LayerKind::embedding &&
+        (network.modules.empty() || network.modules[module].holds(layer))) {
       fewest = std::min(fewest.value_or(embedding->num_embeddings), embedding->num_embeddings);
     }
   }

@@ -83,7 +83,7 @@ TEST_CASE("schedulers have the rates and momenta of torch") {
     }
     const std::string text = scenario_with(setting);
     INFO(text);
-    const Ran ran = run_text(text);
+    const Ran ran = run_text(text, standard_strategies());
     const RankLog& log = ran.log(0);
     const size_t count = setting["rates"].size();
     const std::string optimizer = setting["optimizer"].begin().key();
@@ -104,7 +104,7 @@ TEST_CASE("schedulers raise what torch raises") {
     ++failures;
     const std::string text = scenario_with(setting);
     INFO(text);
-    const Ran ran = run_text(text);
+    const Ran ran = run_text(text, standard_strategies());
     const std::string expected = setting["fails"].get<std::string>();
     CHECK(ran.result.ends[0].message.find(expected) != std::string::npos);
   }

@@ -1,4 +1,5 @@
 // What torch raises where an optimizer is made, and what is not modelled, with places and remedies.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/unit/trainer/scenario_text.hpp"
@@ -26,11 +27,15 @@ void stops_optimizer(const std::string& optimizer, Problem::Kind kind, const std
                      const std::string& strategy = "ddp") {
   INFO(optimizer);
   const std::vector<Problem> stops = stops_of_optimizer(optimizer, strategy);
-  REQUIRE(stops.size() == 1);
+  for (const Problem& stop : stops) {
+    UNSCOPED_INFO(stop.message);
+  }
+  REQUIRE(!stops.empty());
   CHECK(stops.front().kind == kind);
   CHECK(stops.front().place.line == 3);
   CHECK(stops.front().place.column > 1);
-  CHECK(stops.front().message.find(reason) != std::string::npos);
+  CHECK(std::ranges::any_of(
+      stops, [&](const Problem& stop) { return stop.message.find(reason) != std::string::npos; }));
 }
 
 }  // namespace
