@@ -106,8 +106,9 @@ struct Adafactor : OptimizerOfTorch {
     std::vector<double> smallest(count);
     double errors = 0;
     double changes = 0;
+    const std::vector<double> means = means_of(of);
     for (size_t i = 0; i < count; ++i) {
-      const Estimate estimate = estimate_of(of, i, least);
+      const Estimate estimate = estimate_of(of, means, i, least);
       change[i] = of.gradient[i] / std::sqrt(estimate.variance);
       smallest[i] = estimate.smallest;
       error[i] = 6 * (1 / std::sqrt(estimate.variance) + 7 * std::abs(change[i]) * estimate.errors);
@@ -133,25 +134,31 @@ struct Adafactor : OptimizerOfTorch {
     double errors = 0;    ///< relative, of its roots by an error 1
     double smallest = 0;  ///< of its roots
   };
-  static Estimate estimate_of(const SensitivityOfStep& of, size_t i, double least) {
+  static Estimate estimate_of(const SensitivityOfStep& of, std::span<const double> means, size_t i,
+                              double least) {
     const double floor = least * least;
     if (of.rows == 0) {
       const double variance = std::max(of.state[0][i], floor);
       return {variance, 1 / std::sqrt(variance), std::sqrt(variance)};
     }
-    const auto rows = static_cast<size_t>(of.rows);
     const auto columns = static_cast<size_t>(of.columns);
-    const size_t matrix = i / (rows * columns);
-    double mean = 0;
-    for (size_t row = 0; row < rows; ++row) {
-      mean += of.state[0][matrix * rows + row] / static_cast<double>(rows);
-    }
-    mean = std::max(mean, least);
+    const size_t matrix = i / (static_cast<size_t>(of.rows) * columns);
+    const double mean = std::max(means[matrix], least);
     const double down = std::max(of.state[0][i / columns], floor);
     const double across = std::max(of.state[1][matrix * columns + i % columns], floor);
     return {std::max(down * across / mean, floor),
             1 / std::sqrt(down) + 1 / std::sqrt(across) + 1 / std::sqrt(mean),
             std::sqrt(std::min({down, across, mean}))};
+  }
+
+  /// Of the rows of each matrix.
+  static std::vector<double> means_of(const SensitivityOfStep& of) {
+    const auto rows = static_cast<size_t>(of.rows);
+    std::vector<double> means(rows == 0 ? 0 : of.state[0].size() / rows);
+    for (size_t row = 0; row < means.size() * rows; ++row) {
+      means[row / rows] += of.state[0][row] / static_cast<double>(rows);
+    }
+    return means;
   }
 };
 
