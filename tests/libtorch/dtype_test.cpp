@@ -17,7 +17,8 @@ void check_close(const Values& found, const Values& exact, double size) {
 
 TEST_CASE("every kind of layer runs in every floating type") {
   for (const Network& network : one_layer_of_each_kind()) {
-    const bool draws = network.layers[0].kind == LayerKind::dropout;
+    const bool draws = network.layers[0].kind == LayerKind::dropout ||
+                       network.layers[0].kind == LayerKind::stochastic_depth;
     const LayerValues exact_values = values_for(network.layers[0], DType::bf16, 4, reals);
     const LayerResult exact = run_layer(libtorch(), network, 0, rounded(exact_values, DType::fp64));
     for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {

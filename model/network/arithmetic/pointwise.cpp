@@ -39,7 +39,8 @@ T slope_of(Pointwise function, T x, T slope) {
   switch (function) {
     case Pointwise::leaky_relu: return x > 0 ? T{1} : slope;
     case Pointwise::relu6: return x > 0 && x < 6 ? T{1} : T{0};
-    case Pointwise::hardsigmoid: return x > -3 && x < 3 ? T{1} / T{6} : T{0};
+    case Pointwise::hardsigmoid:  // torch has a sixth of single precision, whatever the type
+      return x > -3 && x < 3 ? static_cast<T>(1.0F / 6.0F) : T{0};
     case Pointwise::hardswish:  // torch takes the slope at -3 and 3 from outside
       return x <= -3 ? T{0} : x < 3 ? x / T{3} + T{0.5} : T{1};
     case Pointwise::silu: {
