@@ -1,4 +1,5 @@
 // Collective services of the trainer for callbacks and statements: decisions, objects, files.
+#include "model/strategy/local_model/optimizer.hpp"
 #include "model/trainer/callback/checkpoint_name.hpp"
 #include "model/trainer/loop/training.hpp"
 
