@@ -28,6 +28,7 @@ bool updates_in_place(const Op& op) {
     case Kernel::add_scaled:
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value:
+    case Kernel::unscale:
     case Kernel::orthogonalize: return true;
     case Kernel::scale: return op.list().reads.empty();
     default: return false;

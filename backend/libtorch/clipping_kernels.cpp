@@ -44,4 +44,19 @@ void execute_clipping(const Op& op, TensorOperands& operands) {
   }
 }
 
+void execute_unscaling(const Op& op, TensorOperands& operands) {
+  const OpLists& lists = op.list();
+  const Slice& flag = lists.writes.front();
+  for (const Slice& write : lists.writes.subspan(1)) {
+    const at::Tensor gradient = operands.load(write);
+    if (!gradient.defined()) {
+      continue;
+    }
+    if (!gradient.isfinite().all().item<bool>()) {
+      operands.store(flag, at::ones({1}, gradient.options().dtype(at::kFloat)));
+    }
+    operands.store(write, gradient.mul(lists.scalars[0]));
+  }
+}
+
 }  // namespace lockstep::backend

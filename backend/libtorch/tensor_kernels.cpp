@@ -80,6 +80,7 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
     case Kernel::squared_norm:
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value: execute_clipping(op, operands); return;
+    case Kernel::unscale: execute_unscaling(op, operands); return;
     case Kernel::matrix_product:
     case Kernel::orthogonalize: execute_low_rank(op, operands); return;
   }

@@ -285,6 +285,7 @@ Json json_of_log(const RankLog& log) {
           {"holds_parts", log.holds_parts},
           {"weight_updates", json_of_all(log.weight_updates)},
           {"known_differences", json_of_all(log.known_differences)},
+          {"skipped_steps", binary_of(std::span(log.skipped_steps))},
           {"compression_error", json_of(log.compression_error)},
           {"runs_trainer", log.runs_trainer},
           {"staleness", json_of(log.staleness)},
@@ -323,6 +324,7 @@ RankLog log_of_json(const Json& json) {
   log.holds_parts = json.at("holds_parts");
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.known_differences = all_of_json(json.at("known_differences"), difference_of);
+  log.skipped_steps = values_of_binary<int64_t>(json.at("skipped_steps"));
   log.compression_error = number_of(json.at("compression_error"));
   log.runs_trainer = json.at("runs_trainer");
   log.staleness = staleness_of(json.at("staleness"));

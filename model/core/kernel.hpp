@@ -57,6 +57,8 @@ enum class Kernel : uint16_t {
   squared_norm,   ///< write 0 = sum of the squares of all reads
   clip_by_norm,   ///< write i *= min(1, scalar 0 / (root of read 0 + 1e-6))
   clip_by_value,  ///< write i = its elements, none beyond +- scalar 0
+  unscale,        ///< writes 1.. *= scalar 0; write 0 becomes 1 where one of their elements was
+                  ///< infinite or no number, and else stays as it was
 
   matrix_product,  ///< write 0 = read 0 x read 1, row by row; scalars: rows and columns of the
                    ///< result between which the inner length stands, then for each of the two

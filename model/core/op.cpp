@@ -42,6 +42,7 @@ std::string_view name_of(Kernel kernel) {
     case Kernel::squared_norm: return "squared_norm";
     case Kernel::clip_by_norm: return "clip_by_norm";
     case Kernel::clip_by_value: return "clip_by_value";
+    case Kernel::unscale: return "unscale";
     case Kernel::matrix_product: return "matrix_product";
     case Kernel::orthogonalize: return "orthogonalize";
   }

@@ -220,6 +220,21 @@ void clip(const Op& op, const OpLists& lists, Operands& operands) {
   }
 }
 
+void unscale(const OpLists& lists, Operands& operands) {
+  const Slice& flag = lists.writes.front();
+  for (const Slice& write : lists.writes.subspan(1)) {
+    Values gradient = operands.load(write);
+    if (gradient.empty()) {
+      continue;
+    }
+    if (!all_finite(gradient)) {
+      operands.store(flag, Values::of(flag.dtype, {1}));
+    }
+    scale(gradient, scalar(lists, 0));
+    operands.store(write, gradient);
+  }
+}
+
 void multiply(const OpLists& lists, Operands& operands) {
   const Values left = operands.load(lists.reads[0]);
   const Values right = operands.load(lists.reads[1]);
@@ -298,6 +313,7 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
     case Kernel::squared_norm: squared_norm_of(lists, operands); return;
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value: clip(op, lists, operands); return;
+    case Kernel::unscale: unscale(lists, operands); return;
     case Kernel::matrix_product: multiply(lists, operands); return;
     case Kernel::orthogonalize: make_orthonormal(lists, operands); return;
   }

@@ -16,6 +16,7 @@
 
 namespace lockstep {
 
+class LossScale;
 class Replica;
 
 /// Elements of a parameter that a rank holds between steps: all of them, or its shard.
@@ -113,6 +114,8 @@ class Strategy {
 
   /// Why its wrapper's no_sync raises; empty: it does not.
   virtual std::string no_sync_refusal() const { return ""; }
+  /// Of an engine's own scaler, under LossScaling::of_strategy; null: it has none, or another kind.
+  virtual const LossScale* loss_scale() const { return nullptr; }
   /// What it has done otherwise than one device, for LS306.
   virtual std::vector<KnownDifference> known_differences() { return {}; }
 

@@ -27,6 +27,13 @@ enum class ManualClipping : uint8_t {
   norm_refused,  ///< FSDPPrecision: by value it clips
 };
 
+/// Who multiplies the loss under `16-mixed`, so that small gradients do not vanish in 16 bits.
+enum class LossScaling : uint8_t {
+  not_modelled,  ///< the gradients that the step gets are as without a factor
+  of_trainer,    ///< torch's GradScaler: the strategy's step goes through scaled_step.hpp
+  of_strategy,   ///< the engine's own scaler
+};
+
 /// What is known of a strategy before any of its ranks runs: the trainer, the checks of a scenario
 /// and the advice ask for these and never for a strategy's name.
 struct StrategyTraits {
@@ -44,7 +51,7 @@ struct StrategyTraits {
   bool accumulates_itself = false;
   /// The forward of a training runs the backward, too: the schedule of a pipeline does both.
   bool backward_in_forward = false;
-  bool scales_loss_itself = false;  ///< under fp16, with a scaler that is modelled
+  LossScaling loss_scaling = LossScaling::not_modelled;
   bool has_host_optimizer = false;  ///< DeepSpeedCPUAdam
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
   /// Each rank holds parameters and the optimizer's state whole, so that rank 0's are all of them.

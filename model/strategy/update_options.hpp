@@ -7,6 +7,8 @@
 
 namespace lockstep {
 
+class LossScale;
+
 /// What a scheduler has made of momentum, or of the first of Adam's betas and the second.
 struct ScheduledMomentum {
   double first = 0;
@@ -19,6 +21,9 @@ struct UpdateOptions {
   GradientClipping clipping{};
   std::optional<double> learning_rate{};        ///< a scheduler's; none: the plan's
   std::optional<ScheduledMomentum> momentum{};  ///< the same
+  /// By which the trainer has multiplied the loss, under LossScaling::of_trainer;
+  /// null: by nothing. The step notes whether gradients overflowed (scaled_step.hpp).
+  LossScale* loss_scale = nullptr;
 };
 
 }  // namespace lockstep

@@ -225,6 +225,8 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
   RunRequest once{World::simulated, false, {}, request.deadline.get()};
   once.stands_for = rehearsal.run.preparation.data_parallel_size;
   once.clips_as = rehearsal.run.preparation.configured_clipping;
+  once.scales_for = {rehearsal.results.devices,
+                     rehearsal.run.preparation.log->ranks.front().skipped_steps};
   one.run = run_once(loaded.scenarios.front(), once);
   if (one.is_whole && one.run.ran && has_raised(one.run)) {  // a batch of all samples is too large
     one.is_whole = false;

@@ -183,7 +183,8 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
 bool is_optimizer(const Row& row) {
   return row.row == RowKind::op && row.kind == OpKind::compute &&
          (is_update(row.kernel) || row.kernel == Kernel::squared_norm ||
-          row.kernel == Kernel::clip_by_norm || row.kernel == Kernel::clip_by_value);
+          row.kernel == Kernel::clip_by_norm || row.kernel == Kernel::clip_by_value ||
+          row.kernel == Kernel::unscale);
 }
 
 namespace {

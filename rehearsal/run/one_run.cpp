@@ -37,6 +37,7 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.stands_for = request.stands_for;
   abilities.joins_evaluation = request.joins_evaluation;
   abilities.clips_as = request.clips_as;
+  abilities.scales_for = request.scales_for;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
     abilities.value_budget = request.deadline->values();

@@ -46,6 +46,8 @@ struct RunRequest {
   /// The one device clips so where the program asks for nothing else: as the strategy of those
   /// ranks is configured, which it does not read.
   std::optional<GradientClipping> clips_as{};
+  /// The one device has a GradScaler for these, which it stands for.
+  LossScale::Others scales_for{};
   Arithmetic arithmetic = Arithmetic::always;                       ///< simulated
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range

@@ -47,6 +47,14 @@ inline void check_elementwise(const std::function<Execute()>& fresh) {
     agree(Kernel::squared_norm, {counting, counting}, Values(DType::fp32, 1));
     if (is_floating(dtype)) {
       agree(Kernel::clip_by_value, {}, Values::of(dtype, {-3, 3, 0.5, -2}), {2});
+      for (const double last : {2.0, std::numeric_limits<double>::infinity(),
+                                std::numeric_limits<double>::quiet_NaN()}) {
+        const Values scaled = Values::of(dtype, {-3, 3, 0.5, last});
+        const std::vector<Values> both{Values::of(DType::fp32, {0}), scaled};
+        const Values flag = written(reference(), Kernel::unscale, {}, both, {0.25});
+        CHECK(flag.number(0) == (last == 2 ? 0 : 1));
+        CHECK(written(fresh(), Kernel::unscale, {}, both, {0.25}) == flag);
+      }
       const DType norm = dtype == DType::fp64 ? DType::fp64 : DType::fp32;
       for (const double limit : {1.0, 7.0, 100.0}) {
         agree(Kernel::clip_by_norm, {Values::of(norm, {91})}, counting, {limit});

@@ -72,7 +72,10 @@ def written(tensor):
         return None
     flat = tensor.detach().reshape(-1)
     if flat.numel() <= LISTED_MAX:
-        return flat.to(torch.float64).tolist() if flat.is_floating_point() else flat.tolist()
+        if not flat.is_floating_point():
+            return flat.tolist()
+        numbers = flat.to(torch.float64).tolist()
+        return [number if math.isfinite(number) else str(number) for number in numbers]
     bits = (flat.to(torch.float64) + 0.0).view(torch.int64)  # + 0: one zero, not two
     odd = 2 * torch.arange(flat.numel(), dtype=torch.int64) + 1
     # Sum over i of (2 i + 1) * (the bits of element i as fp64), modulo 2^64.
@@ -89,6 +92,10 @@ class RankRun:
         module = networks.Network(setting["network"])
         networks.draw_parameters(module, setting["seed"], rank)
         self.module = module.to(networks.DTYPES[setting["dtype"]])
+        self.scaler = None
+        if "loss_scale" in setting:
+            self.scaler = torch.amp.GradScaler("cpu", **setting["loss_scale"])
+            self.record["scales"] = []
 
     def train(self):
         setting = self.setting
@@ -125,14 +132,35 @@ class RankRun:
             with self._precision():
                 loss = networks.loss_of(description, network(inputs, skipped), target)
             self.record["losses"].append(loss.item())
-            (loss * iteration.get("loss_factor", 1)).backward()
+            loss = loss * iteration.get("loss_factor", 1)
+            (self.scaler.scale(loss) if self.scaler else loss).backward()
         self.record["gradients"].append(
             {name: written(p.grad) for name, p in self.module.named_parameters() if p.requires_grad}
         )
         if iteration.get("step", True):
-            optimizer.step()
+            self._step(optimizer)
             self.hooks.after_step(p for g in optimizer.param_groups for p in g["params"])
             optimizer.zero_grad(set_to_none=self.setting.get("set_to_none", True))
+
+    def _step(self, optimizer):
+        """In the order of Lightning's MixedPrecision."""
+        if not self.scaler:
+            return optimizer.step()
+        scale = self.scaler.get_scale()
+        self.scaler.unscale_(optimizer)
+        if "clip_norm" in self.setting:
+            trained = [p for group in optimizer.param_groups for p in group["params"]]
+            torch.nn.utils.clip_grad_norm_(trained, self.setting["clip_norm"])
+        taken = []
+        handle = optimizer.register_step_post_hook(lambda *_: taken.append(True))
+        self.scaler.step(optimizer)
+        handle.remove()
+        self.scaler.update()
+        self.record["scales"].append({
+            "scale": scale,
+            "skipped": not taken,
+            "growth_tracker": self.scaler._get_growth_tracker(),
+        })
 
     def _precision(self):
         narrow = self.setting.get("autocast")

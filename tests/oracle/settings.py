@@ -2,7 +2,8 @@
 
 An iteration of a rank names its samples, and where it differs from the usual `skipped_layers` (by
 index, not run in this forward), `synchronise: False` (inside no_sync), `loss_factor`, `step: False`
-(no optimizer step after it) and `training: False` (a forward in evaluation).
+(no optimizer step after it) and `training: False` (a forward in evaluation). With `loss_scale`, the
+arguments of a GradScaler, losses are scaled and steps with gradients that overflow are skipped.
 """
 
 
@@ -166,6 +167,11 @@ def local_sgd(hook, period, start, **more):
             "ddp_comm_state": {"start_localSGD_iter": start, **more}}
 
 
+def scaled(init_scale, growth_interval=2000):
+    return {"autocast": "fp16",
+            "loss_scale": {"init_scale": init_scale, "growth_interval": growth_interval}}
+
+
 # Every matrix is compressed, to as many columns as it has: what it stands for is the mean itself.
 WHOLE = {"matrix_approximation_rank": 8, "min_compression_rate": 0.1}
 CALLS_ALONE = {"values": False}
@@ -297,6 +303,16 @@ SETTINGS = [
             **SMALL_STEPS),
     setting("mixed-image", IMAGE, even(2, 2), lr=2**-9, more={"autocast": "bf16"}),
     setting("half-precision", SMALL, even(2, 2, batch=1), dtype="fp16", lr=2**-6),
+    # Mixed precision with a GradScaler
+    setting("scaled", SMALL, even(2, 12), lr=2**-9, more=scaled(2.0**16)),
+    setting("scaled-too-much", SMALL, even(2, 20), lr=2**-9, more=scaled(2.0**19)),
+    setting("scaled-growing", SMALL, even(2, 20), lr=2**-9, more=scaled(2.0**10, 2)),
+    setting("scaled-accumulating", SMALL, accumulating(2, 12, 2), lr=2**-9,
+            more=scaled(2.0**12, 3)),
+    setting("scaled-clipping", SMALL, even(2, 12), lr=2**-5,
+            more={**scaled(2.0**18), "clip_norm": 0.5}),
+    setting("scaled-overflow-on-one-rank", SMALL, even(4, 20, batch=1), lr=2**-9,
+            more=scaled(2.0**16, 4)),
     # Communication hooks
     setting("hook-allreduce", SMALL, even(2, 3), ddp_comm_hook="allreduce_hook", **FINE),
     setting("hook-allreduce-bucket-views", DEEP, even(4, 3), ddp_comm_hook="allreduce_hook",

@@ -41,4 +41,13 @@ void clip_by_value(double limit, Values& gradient) {
   }
 }
 
+bool all_finite(const Values& gradient) {
+  for (int64_t i = 0; i < gradient.size(); ++i) {
+    if (!std::isfinite(gradient.number(i))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace lockstep

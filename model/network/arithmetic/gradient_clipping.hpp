@@ -16,4 +16,7 @@ void clip_by_norm(double max_norm, const Values& squared_norm, Values& gradient)
 /// Every element to at most `limit`, at least -`limit`; a NaN stays.
 void clip_by_value(double limit, Values& gradient);
 
+/// Whether no element is infinite or NaN: what torch.amp.GradScaler looks for in gradients.
+bool all_finite(const Values& gradient);
+
 }  // namespace lockstep

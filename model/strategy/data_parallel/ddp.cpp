@@ -8,6 +8,7 @@
 #include "model/strategy/exchange/hooks/hook_sites.hpp"
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/forward_of.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
@@ -209,10 +210,15 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
 }
 
 Program DistributedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  const std::optional<UpdateOptions> update = co_await scaled_step(rank, replica_, options);
+  if (!update) {
+    transfers_.end_step();
+    co_return;
+  }
   if (auto& divided = redundancy_free_[options.optimizer]) {
-    divided->step(rank, options, transfers_);
+    divided->step(rank, *update, transfers_);
   } else {
-    replica_.optimizer_step(rank, options,
+    replica_.optimizer_step(rank, *update,
                             site_id(ddp_sites::update));  // 11. local, and the same everywhere
   }
   if (averager_) {
@@ -337,6 +343,7 @@ StrategyEntry distributed_data_parallel() {
   entry.name = "ddp";
   entry.class_name = "DDPStrategy";
   entry.traits.wraps_in_ddp = true;
+  entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
   entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
   add_steps(ddp_sites::every_step, entry.sites);

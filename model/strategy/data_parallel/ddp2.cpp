@@ -122,6 +122,7 @@ StrategyEntry data_parallel_in_nodes() {
   entry.class_name = "DDP2Strategy";
   entry.traits.layout = ProcessLayout::one_for_each_node;
   entry.traits.wraps_in_ddp = true;
+  entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
   entry.arguments = ddp2_arguments();
   entry.sites = data_parallel().sites;

@@ -4,6 +4,7 @@
 
 #include "model/strategy/data_parallel/device_copy.hpp"
 #include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
@@ -279,9 +280,11 @@ void DataParallel::throw_away(Rank& rank, Copy& copy) {
 }
 
 Program DataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {  // 7
-  replica().optimizer_step(rank, options, site_id(optimizer_update));
+  const std::optional<UpdateOptions> update = co_await scaled_step(rank, replica(), options);
+  if (update) {
+    replica().optimizer_step(rank, *update, site_id(optimizer_update));
+  }
   transfers_.end_step();
-  co_return;
 }
 
 Program DataParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
@@ -294,6 +297,7 @@ StrategyEntry data_parallel() {
   entry.name = "dp";
   entry.class_name = "DataParallelStrategy";
   entry.traits = {.layout = ProcessLayout::one_for_all_devices, .one_node = true};
+  entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
   entry.arguments = {{"parallel_devices", "list", "null",
                       "the devices; `devices` of the Trainer names them", ArgumentUse::unmodelled,

@@ -2,6 +2,7 @@
 
 #include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/local_model/plain_backward.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 
 namespace lockstep {
 
@@ -29,8 +30,10 @@ Program SingleDevice::backward(Rank& rank, const StepOptions& options) {
 }
 
 Program SingleDevice::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  replica_.optimizer_step(rank, options, site_id(single_update));
-  co_return;
+  const std::optional<UpdateOptions> update = co_await scaled_step(rank, replica_, options);
+  if (update) {
+    replica_.optimizer_step(rank, *update, site_id(single_update));
+  }
 }
 
 Program SingleDevice::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
@@ -41,7 +44,9 @@ Program SingleDevice::zero_gradients(Rank& rank, size_t optimizer, bool set_to_n
 StrategyEntry single_device() {
   return {"single_device",
           "SingleDeviceStrategy",
-          {.layout = ProcessLayout::one_for_one_device, .holds_whole_state = true},
+          {.layout = ProcessLayout::one_for_one_device,
+           .loss_scaling = LossScaling::of_trainer,
+           .holds_whole_state = true},
           {{"device", "", "null", "the device; `accelerator` and `devices` of the Trainer name it",
             ArgumentUse::unmodelled, "null: that of `devices`"}},
           {{std::string(single_update), "", 0, 0, "", "", {}, ""}},

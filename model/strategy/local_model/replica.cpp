@@ -254,33 +254,47 @@ void Replica::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
   }
 }
 
+std::vector<Slice> Replica::gradients_of_step(size_t optimizer, const OwnedStep* owned) const {
+  const bool shares_norm = owned != nullptr && owned->norm.has_value();
+  std::vector<Slice> gradients;
+  for (size_t index = 0; index < parameters_.size(); ++index) {
+    const Parameter& parameter = parameters_[index];
+    const bool steps = parameter.trainable && is_held_by(optimizer, parameter) && holds(index);
+    if (steps && parameter.tensor.gradient.buffer != no_buffer &&
+        (!shares_norm || owned->owns[index])) {
+      gradients.push_back(parameter.tensor.gradient);
+    }
+  }
+  return gradients;
+}
+
+void Replica::clip(Rank& rank, const UpdateOptions& options, const OwnedStep* owned) {
+  const std::vector<Slice> gradients = gradients_of_step(options.optimizer, owned);
+  if (owned == nullptr || !owned->norm) {
+    clip_gradients(rank, options.clipping, gradients, device_, nullptr);
+    return;
+  }
+  OwnedStep counts = *owned;
+  for (size_t index = 0; index < counts.owns.size() && !counts.counts.empty(); ++index) {
+    counts.owns[index] = counts.owns[index] && counts.counts[index];
+  }
+  const std::vector<Slice> counted = gradients_of_step(options.optimizer, &counts);
+  SharedNorm norm = *owned->norm;
+  norm.counted = &counted;
+  clip_gradients(rank, options.clipping, gradients, device_, &norm);
+}
+
 Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site,
                                const OwnedStep* owned) {
   std::vector<OptimizedTensor*> tensors;
-  std::vector<Slice> gradients;
-  std::vector<Slice> counted;
-  const bool shares_norm = owned != nullptr && owned->norm.has_value();
   for (size_t index = 0; index < parameters_.size(); ++index) {
     Parameter& parameter = parameters_[index];
-    if (!parameter.trainable || !is_held_by(options.optimizer, parameter) || !holds(index)) {
-      continue;
-    }
     const bool is_own = owned == nullptr || owned->owns[index];
-    if (is_own) {
+    if (is_own && parameter.trainable && is_held_by(options.optimizer, parameter) && holds(index)) {
       tensors.push_back(&parameter.tensor);
     }
-    if (parameter.tensor.gradient.buffer != no_buffer && (is_own || !shares_norm)) {
-      gradients.push_back(parameter.tensor.gradient);
-      if (shares_norm && (owned->counts.empty() || owned->counts[index])) {
-        counted.push_back(parameter.tensor.gradient);
-      }
-    }
   }
-  std::optional<SharedNorm> norm = shares_norm ? owned->norm : std::nullopt;
-  if (norm) {
-    norm->counted = &counted;
-  }
-  clip_gradients(rank, options.clipping, gradients, device_, norm ? &*norm : nullptr);
+  clip(rank, options, owned);
   const OptimizerPlan optimizer = scheduled(plan_->optimizers[options.optimizer], options);
   return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors,
                                   {compute(), {}, site});

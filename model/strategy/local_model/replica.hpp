@@ -166,6 +166,11 @@ class Replica {
     std::vector<bool> counts{};        ///< whose squares enter the norm here; empty: as `owns`
     std::optional<SharedNorm> norm{};  ///< clipping by norm counts those of all ranks, each once
   };
+  /// Gradients that the optimizer's step reads; of those that `owned` names where their norm is
+  /// shared.
+  std::vector<Slice> gradients_of_step(size_t optimizer, const OwnedStep* owned) const;
+  /// Clips them.
+  void clip(Rank& rank, const UpdateOptions& options, const OwnedStep* owned);
   /// Clips the gradients of the optimizer's parameters and updates these, or those of them that
   /// `owned` names.
   Ticket optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site,

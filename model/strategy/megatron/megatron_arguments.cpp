@@ -299,10 +299,6 @@ MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
         "ValueError: Can not use sequence parallelism without tensor parallelism", by_positions,
         "set tensor_model_parallel_size to 2 or more, or leave sequence_parallel out");
   }
-  if (plan.activation_dtype == DType::fp16) {
-    throw UnmodelledArgument("MegatronStrategy with fp16 and its loss scaler is not modelled", "",
-                             "set precision to bf16-mixed");
-  }
   if (!plan.network->modules.empty() || plan.optimizers.size() != 1 ||
       plan.optimizers.front().sharding != OptimizerPlan::Sharding::none) {
     throw UnmodelledArgument(

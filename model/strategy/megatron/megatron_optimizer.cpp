@@ -4,6 +4,7 @@
 
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/megatron/megatron_sites.hpp"
 
 namespace lockstep {
@@ -119,18 +120,48 @@ std::vector<Slice> MegatronOptimizer::wide_gradients(Rank& rank) {
   return made;
 }
 
-void MegatronOptimizer::step(Rank& rank, const Step& step) {
-  const SiteId site = site_id(megatron_sites::update);
+// prepare_grads: the scale is updated before the step. A skipped one ends there.
+Task<bool> MegatronOptimizer::step(Rank& rank, Step step) {
   const std::vector<Slice> made = wide_gradients(rank);
   std::vector<Slice> gradients;
+  for (const Piece& piece : pieces_) {
+    gradients.push_back(piece.updated.gradient);
+  }
+  bool skips = false;
+  if (step.loss_scale != nullptr) {
+    OverflowCheck check(rank, DeviceId{0});
+    check.unscale(gradients, step.loss_scale->scale());
+    if (step.norm_group) {
+      check.share(*step.norm_group, Reduction::max);
+    }
+    const std::optional<bool> found = co_await check.found();
+    skips = note_step(*step.loss_scale, found);
+  }
+  if (!skips) {
+    update(rank, step, gradients);
+  }
+  for (Piece& piece : pieces_) {
+    piece.updated.gradient = Slice{};
+  }
+  for (const Slice& gradient : made) {
+    rank.release(gradient);
+  }
+  co_return !skips;
+}
+
+void MegatronOptimizer::update(Rank& rank, const Step& step, const std::vector<Slice>& gradients) {
+  const SiteId site = site_id(megatron_sites::update);
   std::vector<Slice> counted;
   std::vector<OptimizedTensor*> tensors;
+  std::vector<Slice> updated;
+  std::vector<Slice> values;
   for (Piece& piece : pieces_) {
-    gradients.push_back(piece.updated.gradient);
     if (step.counts[piece.parameter]) {
       counted.push_back(piece.updated.gradient);
     }
     tensors.push_back(&piece.updated);
+    updated.push_back(piece.updated.value);
+    values.push_back(piece.value);
   }
   SharedNorm norm{step.norm_group.value_or(world_group), site_id(megatron_sites::share_norm)};
   norm.counted = &counted;
@@ -140,18 +171,8 @@ void MegatronOptimizer::step(Rank& rank, const Step& step) {
   optimizer.lr = step.options.learning_rate.value_or(optimizer.lr);
   optimizer_step(rank, optimizer, kernels_of(replica_->plan()), tensors,
                  {replica_->compute(), {}, site});
-  std::vector<Slice> updated;
-  std::vector<Slice> values;
-  for (Piece& piece : pieces_) {
-    piece.updated.gradient = Slice{};
-    updated.push_back(piece.updated.value);
-    values.push_back(piece.value);
-  }
   if (has_copies_ && !values.empty()) {
     elementwise(rank, Kernel::cast, updated, values, 0, {replica_->compute(), {}, site});
-  }
-  for (const Slice& gradient : made) {
-    rank.release(gradient);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/strategy/local_model/loss_scale.hpp"
 #include "model/strategy/megatron/megatron_buffers.hpp"
 #include "model/strategy/strategy.hpp"
 
@@ -24,8 +25,10 @@ class MegatronOptimizer {
     UpdateOptions options{};
     std::vector<bool> counts{};           ///< by parameter: whose squares enter the norm here
     std::optional<GroupId> norm_group{};  ///< none: this rank has all gradients
+    LossScale* loss_scale = nullptr;      ///< under fp16
   };
-  void step(Rank& rank, const Step& step);
+  /// False: it was skipped, because a gradient on one of the ranks was not finite.
+  Task<bool> step(Rank& rank, Step step);
   void forget_state(Rank& rank);
   /// What this rank holds beside the replica, or in place of it: its copies or shards.
   bool holds_more() const { return has_copies_ || is_divided_; }
@@ -44,6 +47,7 @@ class MegatronOptimizer {
   void add_piece(size_t parameter, int64_t first, const Slice& value, const Slice& gradient);
   void make_copies(Rank& rank);
   std::vector<Slice> wide_gradients(Rank& rank);
+  void update(Rank& rank, const Step& step, const std::vector<Slice>& gradients);
 
   Replica* replica_;
   bool has_copies_ = false;

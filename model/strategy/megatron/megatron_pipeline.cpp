@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/megatron/megatron_sites.hpp"
 #include "model/strategy/megatron/megatron_steps.hpp"
@@ -14,12 +15,20 @@ namespace {
 constexpr std::string_view megatron_gradients_reduced = "gradients_reduced";
 constexpr std::string_view megatron_parameters_gathered = "parameters_gathered";
 constexpr std::string_view megatron_shared_reduced = "shared_gradients_reduced";
+
+// MegatronMixedPrecision of NeMo: fp16_initial_loss_scale and its relatives
+// (megatron/core/optimizer/grad_scaler.py, DynamicGradScaler).
+constexpr LossScale::Options megatron_loss_scale{
+    .initial = 4294967296, .growth_interval = 1000, .hysteresis = 2, .smallest = 1};
 }  // namespace
 
 MegatronPipeline::MegatronPipeline(const TrainingPlan& plan, MegatronPlan megatron)
     : Pipeline(plan, in_megatron_types(plan), std::move(megatron.pipeline)),
       megatron_(megatron.options) {
   micro_batch_size_ = megatron_.micro_batch_size;
+  if (computing_plan_.activation_dtype == DType::fp16) {
+    loss_scale_.emplace(megatron_loss_scale);
+  }
   context_.ranks = megatron.context_ranks;
 }
 
@@ -132,6 +141,9 @@ void MegatronPipeline::gradients_ready(Rank& rank, int32_t stage, size_t layer, 
 StepOptions MegatronPipeline::as_computed(const StepOptions& options) const {
   StepOptions computed = options;
   computed.loss_factor = 1.0 / shape().micro_batches;
+  if (loss_scale_) {
+    computed.loss_factor *= loss_scale_->scale();  // grad_scale_func, on the last stage
+  }
   return computed;
 }
 
@@ -196,13 +208,26 @@ Program MegatronPipeline::optimizer_step(Rank& rank, const UpdateOptions& option
   }
   const bool is_divided = megatron_.use_distributed_optimizer && rank.world_size() > 1;
   step.norm_group = is_divided ? std::optional(world_group) : model_group_;
-  optimizer_->step(rank, step);
-  buffers_->gather(rank);
+  step.loss_scale = loss_scale_ ? &*loss_scale_ : nullptr;
+  const bool has_stepped = co_await optimizer_->step(rank, step);
+  if (has_stepped || megatron_.overlap_param_gather) {  // the next forward gathers in any case
+    buffers_->gather(rank);
+  }
   for (const Bytes bytes : buffers_->take_gathered_bytes()) {
     transfers_.add(megatron_parameters_gathered, bytes);
   }
   transfers_.end_step();
-  co_return;
+}
+
+std::vector<KnownDifference> MegatronPipeline::known_differences() {
+  std::vector<KnownDifference> known = Pipeline::known_differences();
+  if (loss_scale_) {
+    for (KnownDifference& skipped :
+         skipped_steps_of(*loss_scale_, "use bf16-mixed, or a smaller fp16_initial_loss_scale")) {
+      known.push_back(std::move(skipped));
+    }
+  }
+  return known;
 }
 
 Program MegatronPipeline::zero_gradients(Rank&, size_t, bool) { co_return; }

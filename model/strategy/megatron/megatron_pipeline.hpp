@@ -21,6 +21,8 @@ class MegatronPipeline final : public Pipeline {
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   std::vector<HeldParameter> held_parameters() override;
   bool accumulates_without_exchange() const override { return false; }
+  const LossScale* loss_scale() const override { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  std::vector<KnownDifference> known_differences() override;
   /// Those of one pipeline, and those that divide the positions of its samples.
   std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
 
@@ -46,6 +48,7 @@ class MegatronPipeline final : public Pipeline {
   TensorRanks context_{};  ///< with whom this rank divides the positions of its samples
   std::optional<MegatronBuffers> buffers_;
   std::optional<MegatronOptimizer> optimizer_;  ///< in a fit
+  std::optional<LossScale> loss_scale_;         ///< under fp16
   std::optional<GroupId> model_group_;          ///< ranks that hold one replica, if several do
 };
 

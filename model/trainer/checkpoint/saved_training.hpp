@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/core/units.hpp"
+#include "model/strategy/local_model/loss_scale.hpp"
 #include "model/strategy/saved_tensor.hpp"
 
 namespace lockstep {
@@ -41,12 +43,13 @@ struct SavedTraining {
   bool weights_only = false;
   Bytes bytes{};  ///< of the whole file
   FitPosition position;
-  std::vector<double> learning_rates;   ///< by optimizer
-  std::vector<SavedObject> schedulers;  ///< in their order
-  std::vector<SavedObject> callbacks;   ///< in the order in which the trainer calls them
-  std::vector<SavedTensor> parameters;  ///< with the optimizer's state; empty without values
-  std::vector<Values> buffers;          ///< empty without values
-  std::vector<TrainedSamples> trained;  ///< by this rank, in this attempt
+  std::vector<double> learning_rates;          ///< by optimizer
+  std::vector<SavedObject> schedulers;         ///< in their order
+  std::vector<SavedObject> callbacks;          ///< in the order in which the trainer calls them
+  std::vector<SavedTensor> parameters;         ///< with the optimizer's state; empty without values
+  std::vector<Values> buffers;                 ///< empty without values
+  std::optional<LossScale::State> loss_scale;  ///< of the precision plugin's GradScaler
+  std::vector<TrainedSamples> trained;         ///< by this rank, in this attempt
 };
 
 }  // namespace lockstep

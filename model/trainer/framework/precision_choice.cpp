@@ -99,8 +99,20 @@ void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice&
       choice.note = "FP8 is not modelled: times and memory are those of 16 bits";
     }
   }
-  if (choice.name == "16-mixed" && !situation.cpu && !situation.traits.scales_loss_itself) {
-    choice.note = "GradScaler (unscaling and inf check) is not modelled";
+}
+
+// MixedPrecision makes a GradScaler for 16-mixed alone; strategies that divide gradients have a
+// ShardedGradScaler in its place.
+void choose_scaler(const PrecisionSituation& situation, PrecisionChoice& choice) {
+  if (choice.name != "16-mixed" || situation.cpu) {
+    return;
+  }
+  switch (situation.traits.loss_scaling) {
+    case LossScaling::of_trainer: choice.scales_loss = true; return;
+    case LossScaling::of_strategy: return;
+    case LossScaling::not_modelled:
+      choice.note = fmt::format("GradScaler (unscaling and inf check) is not modelled under {}",
+                                situation.strategy);
   }
 }
 
@@ -148,6 +160,7 @@ PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituatio
                     situation.strategy);
   }
   hold_against_hardware(situation, choice);
+  choose_scaler(situation, choice);
   return choice;
 }
 

@@ -29,6 +29,7 @@ struct PrecisionChoice {
   std::string remedy{};
   std::string warning{};  ///< something else happens than what is asked for
   std::string note{};
+  bool scales_loss = false;  ///< the precision plugin has a GradScaler, which is modelled
 };
 
 /// Reads `precision` as the version does, and compares it with strategy and hardware (Lightning's

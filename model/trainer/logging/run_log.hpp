@@ -113,6 +113,7 @@ struct RankLog {
   bool holds_parts = false;                   ///< shards, between steps; known without values, too
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   std::vector<KnownDifference> known_differences;  ///< from one device
+  std::vector<int64_t> skipped_steps;  ///< of a GradScaler, by an overflow; counted from 0
   /// The largest difference between a number that it compressed and what others read of it.
   std::optional<double> compression_error;
   bool runs_trainer = true;                  ///< false: a server

@@ -92,7 +92,12 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       metrics_(interpreter_, *strategy_, program),
       columns_(most_numbers_kept / std::max(1, rank.world_size()), rank.place()),
       callbacks_(program.callbacks, *this),
-      schedulers_(*this) {}
+      schedulers_(*this) {
+  if (program.scales_loss) {
+    loss_scale_.emplace();
+    loss_scale_->stand_for(program.scales_for);
+  }
+}
 
 // Weights and metrics come back from processes that Lightning has made; the module does not.
 // trainer/call.py: the module hears of an exception in a loop, which is then raised again.
@@ -147,6 +152,9 @@ std::optional<Value> Training::lookup(std::string_view name) {
   }
   if (name == "sanity_checking") {
     return Value(progress.sanity_checking);
+  }
+  if (name == "loss_scale" && loss_scale() != nullptr) {
+    return Value(loss_scale()->scale());
   }
   if (name == "callback_metrics") {
     Map metrics;

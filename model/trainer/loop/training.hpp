@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/strategy/local_model/loss_scale.hpp"
 #include "model/trainer/callback/callbacks.hpp"
 #include "model/trainer/data/column_cache.hpp"
 #include "model/trainer/logging/logging.hpp"
@@ -227,6 +228,7 @@ class Training final : public TrainerScope {
   struct Closure {
     bool begins_window = false;  ///< of accumulation
     bool has_run = false;
+    bool has_loss = true;  ///< training_step has returned one, or has called backward itself
   };
   struct Clipping {
     GradientClipping how{};
@@ -255,6 +257,10 @@ class Training final : public TrainerScope {
   /// What is done to the gradients of the step that begins.
   Clipping clipping_of_step(size_t optimizer);
   std::vector<KnownDifference> known_differences();
+  /// The trainer's or the strategy's; null: losses are not scaled.
+  const LossScale* loss_scale() const {
+    return loss_scale_ ? &*loss_scale_ : strategy_->loss_scale();
+  }
   void note_update();
   bool has_gradients_to_compute(const StepOptions& options);
   void note_gradients();
@@ -329,6 +335,7 @@ class Training final : public TrainerScope {
   bool engine_steps_ = true;            ///< in this batch; Lightning may count otherwise
   int64_t micro_batches_ = 0;           ///< of the training, where the strategy accumulates
   double loss_factor_ = 1;
+  std::optional<LossScale> loss_scale_;   ///< of the precision plugin, under 16-mixed
   std::optional<Closure> closure_;        ///< of the batch that runs
   std::map<size_t, Clipping> clippings_;  ///< of the next step, by optimizer
   std::set<size_t> has_gradients_;        ///< optimizers whose gradients are not None or 0

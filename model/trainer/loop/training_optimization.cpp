@@ -93,6 +93,7 @@ Program Training::run_closure() {
   if (!has_loss) {
     check_may_skip(own);
   }
+  closure_->has_loss = has_loss || has_backward;
   co_await end_step("training_step_end", frame);
   if (!has_backward) {
     if (!fills_gradients && closure_->begins_window) {
@@ -157,6 +158,9 @@ Program Training::backward(BackwardStart start, SiteId site) {
   } else {
     options.loss_factor *= start.of_output.empty() ? start.of_loss : 1;
     options.output_gradient = std::move(start.of_output);
+  }
+  if (loss_scale_) {
+    options.loss_factor *= loss_scale_->scale_loss();
   }
   co_await hook("on_before_backward");
   if (!has_gradients_to_compute(options)) {
@@ -238,7 +242,10 @@ Program Training::update(size_t optimizer, SiteId site) {
     }
     co_await hook("configure_gradient_clipping");
   }
-  if (!engine_steps_) {
+  // MixedPrecision leaves out a step for which there was no backward; without a scaler the
+  // optimizer would step.
+  const bool leaves_out = loss_scale_ && closure_ && !closure_->has_loss;
+  if (!engine_steps_ || leaves_out) {
     clippings_.erase(optimizer);
     co_return;
   }
@@ -251,6 +258,7 @@ Program Training::update(size_t optimizer, SiteId site) {
   if (const auto momentum = momenta_.find(optimizer); momentum != momenta_.end()) {
     options.momentum = momentum->second;
   }
+  options.loss_scale = loss_scale_ ? &*loss_scale_ : nullptr;
   log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,
                         has_gradients_.contains(optimizer), site, clipping.site, 1,
                         std::exchange(batches_since_update_, 0)});

@@ -92,6 +92,8 @@ struct TrainingProgram {
   std::string_view gathers_parameters{};                   ///< StrategyTraits
   bool holds_whole_state = false;                          ///< StrategyTraits
   std::optional<GradientClipping> clips_as{};              ///< of a step for which nothing is asked
+  bool scales_loss = false;                                ///< by a GradScaler, under 16-mixed
+  LossScale::Others scales_for{};                          ///< LossScale::stand_for
   StrategyArguments strategy_arguments;
   /// Of ranks that freeze layers which others train, and the networks that they hold.
   std::map<int32_t, TrainingPlan> plans_of_ranks{};

@@ -47,6 +47,9 @@ Program Training::keep_checkpoint(std::string file, bool weights_only) {
     saved.learning_rates.push_back(learning_rate(optimizer));
   }
   saved.schedulers = schedulers_.state();
+  if (loss_scale_) {
+    saved.loss_scale = loss_scale_->state();
+  }
   saved.callbacks = callbacks_.state();
   saved.trained = trained_samples();
   if (program_.holds_whole_state) {
@@ -93,6 +96,9 @@ Program Training::restore_checkpoint() {
   log_.steps = progress.global_step;
   log_.epochs = progress.epoch;
   schedulers_.restore(saved.schedulers);
+  if (loss_scale_ && saved.loss_scale) {
+    loss_scale_->restore(*saved.loss_scale);
+  }
   for (size_t optimizer = 0; optimizer < saved.learning_rates.size(); ++optimizer) {
     set_learning_rate(optimizer,
                       saved.learning_rates[optimizer]);  // in its state, as torch keeps it

@@ -38,6 +38,9 @@ Program Training::run_script() {
   interpreter_.tell_unwaited();
   co_await interpreter_.synchronize();
   log_.known_differences = known_differences();
+  if (loss_scale() != nullptr) {
+    log_.skipped_steps = loss_scale()->skipped_steps();
+  }
   if (is_set_up_) {
     log_.compression_error = strategy_->compression_error(rank_);
   }

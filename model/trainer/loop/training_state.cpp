@@ -3,6 +3,7 @@
 
 #include "model/expression/evaluation_error.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
@@ -27,6 +28,14 @@ std::vector<KnownDifference> Training::known_differences() {
     return {};
   }
   std::vector<KnownDifference> known = strategy_->known_differences();
+  if (loss_scale_) {
+    for (KnownDifference& skipped :
+         skipped_steps_of(*loss_scale_,
+                          "give MixedPrecision a GradScaler with a smaller init_scale, or use "
+                          "bf16-mixed")) {
+      known.push_back(std::move(skipped));
+    }
+  }
   const int64_t window = program_.trainer.accumulate_grad_batches;
   if (micro_batches_ == 0 || window == 1) {
     return known;

@@ -71,6 +71,7 @@ struct WorldAbilities {
   bool joins_evaluation = false;  ///< there it evaluates each sample as often as those ranks do
   /// It clips so where the program asks for nothing else, as the strategy that it stands for does.
   std::optional<GradientClipping> clips_as{};
+  LossScale::Others scales_for{};  ///< the devices that its GradScaler stands for
   /// It can run one rank for all that do the same.
   bool runs_classes = false;
   Arithmetic arithmetic = Arithmetic::always;

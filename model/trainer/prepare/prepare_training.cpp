@@ -159,6 +159,7 @@ void take_world(const Preparation& preparation, const WorldAbilities& world,
                 TrainingProgram& program) {
   program.holds_whole_state = holds_whole_state(preparation, program.plan);
   program.clips_as = world.clips_as;
+  program.scales_for = world.scales_for;
   program.store = world.attempt.store;
   program.saved = world.attempt.saved;
 }
@@ -182,7 +183,20 @@ std::vector<std::string> checkpointed_by(const StrategyEntry* entry,
              : std::vector<std::string>();
 }
 
-void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
+// Without values nothing can overflow.
+void take_loss_scale(Preparation& preparation, bool has_values, TrainingProgram& program) {
+  const PrecisionChoice& precision = preparation.placement.precision;
+  program.scales_loss = precision.scales_loss;
+  const auto& given = preparation.scenario->trainer->precision;
+  if (precision.scales_loss && !has_values && given) {
+    add_problem(preparation, Problem::Kind::note, given->place,
+                "GradScaler skips no step here: values are not computed, so no gradient overflows");
+  }
+}
+
+void take_traits(Preparation& preparation, bool has_values, TrainingProgram& program) {
+  const StrategyTraits& traits = preparation.placement.traits;
+  take_loss_scale(preparation, has_values, program);
   program.accumulates_itself = traits.accumulates_itself;
   program.backward_in_forward = traits.backward_in_forward;
   program.manual_clipping = traits.manual_clipping;
@@ -241,7 +255,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   add_sites_of(*entry, program->plan, preparation.sites);
   take_entry(*entry, *program);
   take_world(preparation, world, *program);
-  take_traits(preparation.placement.traits, *program);
+  take_traits(preparation, numerics.carried, *program);
   check_trainable(preparation, *program);
   check_ignored_clipping(preparation, *entry);
   if (!try_strategy(preparation, *entry, *program)) {

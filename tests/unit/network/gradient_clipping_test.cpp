@@ -49,3 +49,12 @@ TEST_CASE("clipping by value cuts every element for itself") {
   CHECK(gradient.slice(0, 4) == fp32({-2, -0.5, 0.5, 2}));
   CHECK(std::isnan(gradient.number(4)));
 }
+
+TEST_CASE("a gradient is finite where none of its elements is infinite or NaN") {
+  CHECK(all_finite(fp32({0, -3, 3.4e38})));
+  CHECK(all_finite(fp32({})));
+  CHECK_FALSE(all_finite(fp32({1, -std::numeric_limits<double>::infinity()})));
+  CHECK_FALSE(all_finite(fp32({std::numeric_limits<double>::quiet_NaN(), 1})));
+  Values half = Values::of(DType::fp16, {65504, 65536});  // beyond its largest number
+  CHECK_FALSE(all_finite(half));
+}

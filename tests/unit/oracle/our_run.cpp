@@ -1,9 +1,11 @@
 #include "tests/unit/oracle/our_run.hpp"
 
 #include <bit>
+#include <cmath>
 
 #include "model/network/build.hpp"
 #include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/local_model/loss_scale.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 
@@ -129,7 +131,10 @@ json written(const Values& values) {
   for (int64_t i = 0; i < values.size(); ++i) {
     digest += (2 * static_cast<uint64_t>(i) + 1) * std::bit_cast<uint64_t>(values.number(i) + 0.0);
     if (values.size() <= 64) {
-      list.push_back(values.number(i));
+      const double number = values.number(i);
+      list.push_back(std::isfinite(number) ? json(number)
+                     : std::isnan(number)  ? json("nan")
+                                           : json(number > 0 ? "inf" : "-inf"));
     }
   }
   if (values.size() <= 64) {
@@ -188,8 +193,25 @@ Program settle_device(Rank& rank) {
   co_await rank.settle(computed);
 }
 
-Program iterate(Rank& rank, Strategy& strategy, const json& setting, const json& iteration,
-                json& record) {
+Program step(Rank& rank, Strategy& strategy, const json& setting, LossScale* scale, json& record) {
+  UpdateOptions options;
+  options.loss_scale = scale;
+  if (setting.contains("clip_norm")) {
+    options.clipping = {GradientClipping::Algorithm::norm, setting["clip_norm"]};
+  }
+  const double before = scale == nullptr ? 1 : scale->scale();
+  const size_t skipped = scale == nullptr ? 0 : scale->skipped_steps().size();
+  co_await strategy.optimizer_step(rank, options);
+  if (scale != nullptr) {
+    record["scales"].push_back({{"scale", before},
+                                {"skipped", scale->skipped_steps().size() > skipped},
+                                {"growth_tracker", scale->state().growth_tracker}});
+  }
+  co_await strategy.zero_gradients(rank, 0, setting.value("set_to_none", true));
+}
+
+Program iterate(Rank& rank, Strategy& strategy, const json& setting, LossScale* scale,
+                const json& iteration, json& record) {
   const bool values = setting.value("values", true);
   Batch batch{iteration["samples"].get<std::vector<int64_t>>()};
   StepOptions options;
@@ -208,22 +230,33 @@ Program iterate(Rank& rank, Strategy& strategy, const json& setting, const json&
   if (!options.training) {
     co_return;
   }
+  options.loss_factor *= scale == nullptr ? 1 : scale->scale_loss();
   co_await strategy.backward(rank, options);
   if (values) {
     co_await settle_device(rank);
     record["gradients"].push_back(gradients_of(rank, strategy.replica()));
   }
   if (iteration.value("step", true)) {
-    co_await strategy.optimizer_step(rank, {});
-    co_await strategy.zero_gradients(rank, 0, setting.value("set_to_none", true));
+    co_await step(rank, strategy, setting, scale, record);
   }
+}
+
+std::optional<LossScale> loss_scale_from(const json& setting) {
+  if (!setting.contains("loss_scale")) {
+    return std::nullopt;
+  }
+  LossScale::Options options;
+  options.initial = setting["loss_scale"]["init_scale"];
+  options.growth_interval = setting["loss_scale"]["growth_interval"];
+  return LossScale(options);
 }
 
 Program train(Rank& rank, Strategy& strategy, const json& setting, json& record) {
   co_await strategy.setup(rank, Stage::fit);
+  std::optional<LossScale> scale = loss_scale_from(setting);
   try {
     for (const json& iteration : setting["iterations"][static_cast<size_t>(rank.id())]) {
-      co_await iterate(rank, strategy, setting, iteration, record);
+      co_await iterate(rank, strategy, setting, scale ? &*scale : nullptr, iteration, record);
     }
     co_await strategy.join(rank);
     record["ended"] = "finished";

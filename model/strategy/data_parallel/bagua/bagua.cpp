@@ -7,6 +7,7 @@
 #include "model/strategy/data_parallel/bagua/bagua_sites.hpp"
 #include "model/strategy/data_parallel/bagua/decentralized.hpp"
 #include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 
 namespace lockstep {
 
@@ -249,9 +250,12 @@ Program Bagua::before_forward(Rank& rank, const StepOptions& options) {
 }
 
 Program Bagua::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  replica().optimizer_step(rank, options, site_id(update));
-  ++steps_;
-  if (exchange_ != nullptr) {
+  const std::optional<UpdateOptions> scaled = co_await scaled_step(rank, replica(), options);
+  if (scaled) {
+    replica().optimizer_step(rank, *scaled, site_id(update));
+    ++steps_;
+  }
+  if (scaled && exchange_ != nullptr) {
     co_await exchange_->step_taken(rank, options.optimizer);
   }
   transfers().end_step();

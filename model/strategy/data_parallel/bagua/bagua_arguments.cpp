@@ -200,7 +200,7 @@ StrategyEntry bagua() {
   StrategyEntry entry;
   entry.name = "bagua";
   entry.class_name = "BaguaStrategy";
-  entry.traits = {.needs_gpu = true};
+  entry.traits = {.needs_gpu = true, .loss_scaling = LossScaling::of_trainer};
   entry.arguments.assign(bagua_rows.begin(), bagua_rows.end());
   add_steps(bagua_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {

@@ -257,7 +257,7 @@ StrategyEntry deepspeed() {
                   .clips_by_value = false,
                   .manual_clipping = ManualClipping::ignored,
                   .accumulates_itself = true,
-                  .scales_loss_itself = true,
+                  .loss_scaling = LossScaling::of_strategy,
                   .has_host_optimizer = true,
                   .gathers_parameters = "deepspeed.zero.GatheredParameters"};
   entry.arguments = {deepspeed_arguments().begin(), deepspeed_arguments().end()};

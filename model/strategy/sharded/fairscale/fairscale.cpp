@@ -6,6 +6,7 @@
 #include "model/strategy/exchange/object_exchange.hpp"
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fairscale/fairscale_sites.hpp"
 #include "model/strategy/sharded/norm_of_own_part.hpp"
@@ -145,8 +146,12 @@ Program ShardedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& opt
   clips_by_own_norm_ =
       clips_by_own_norm_ || (!owned.norm && rank.world_size() > 1 &&
                              options.clipping.algorithm == GradientClipping::Algorithm::norm);
-  replica().optimizer_step(rank, options, site_id(fairscale_sites::update), &owned);
-  co_await send_parameters(rank);
+  const std::optional<UpdateOptions> update =
+      co_await scaled_step_of_parts(rank, replica(), options, owned);
+  if (update) {
+    replica().optimizer_step(rank, *update, site_id(fairscale_sites::update), &owned);
+    co_await send_parameters(rank);
+  }
   transfers().end_step();
 }
 
@@ -277,7 +282,7 @@ StrategyEntry sharded_data_parallel() {
   StrategyEntry entry;
   entry.name = "ddp_sharded";
   entry.class_name = "DDPShardedStrategy";
-  entry.traits = {.takes_apex = false};
+  entry.traits = {.loss_scaling = LossScaling::of_trainer, .takes_apex = false};
   entry.arguments = {sharded_rows.begin(), sharded_rows.end()};
   add_steps(fairscale_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {

@@ -134,6 +134,7 @@ StrategyEntry fairscale_fully_sharded() {
   entry.class_name = "DDPFullyShardedStrategy";
   entry.traits = {.precisions = Precisions::no_double,
                   .needs_gpu = true,
+                  .loss_scaling = LossScaling::of_trainer,
                   .takes_apex = false,
                   .gathers_parameters = "summon_full_params"};
   entry.arguments = {fully_sharded_rows.begin(), fully_sharded_rows.end()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/strategy/local_model/replica_sites.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/sharded/norm_of_own_part.hpp"
 #include "model/strategy/tensor/tensor_mesh.hpp"
 
@@ -113,57 +114,69 @@ Task<UnitSharding::Groups> UnitSharding::make_groups(Rank& rank, int32_t in_grou
   co_return made_groups;
 }
 
-Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  const bool by_norm = options.clipping.algorithm == GradientClipping::Algorithm::norm;
-  if (by_norm && !plugin_without_norm_.empty()) {
-    throw ProgramException(site_id(steps_.update),
-                           "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
-                           "currently not supported for `" +
-                               std::string(plugin_without_norm_) + "`");
-  }
-  const OptimizerPlan optimizer = scheduled(plan().optimizers[options.optimizer], options);
-  std::vector<OptimizedTensor*> tensors;
-  std::vector<Slice> gradients;
-  std::vector<Slice> counted;
-  std::vector<size_t> given;
+UnitSharding::StepTensors UnitSharding::tensors_of_step(const OptimizerPlan& optimizer) {
+  StepTensors all;
+  const auto add = [&all](OptimizedTensor& tensor) {
+    all.tensors.push_back(&tensor);
+    if (tensor.gradient.buffer != no_buffer) {
+      all.gradients.push_back(tensor.gradient);
+    }
+    return tensor.gradient.buffer != no_buffer;
+  };
   for (Unit& unit : units_) {
     for (ShardedUnit::Piece& piece : unit.state.pieces()) {
       const Replica::Parameter& parameter = replica_.parameters()[piece.parameter];
       if (!parameter.trainable || !optimizer.holds(parameter.place.layer)) {
         continue;
       }
-      tensors.push_back(&piece.tensor);
-      given.push_back(piece.parameter);
-      if (piece.tensor.gradient.buffer != no_buffer) {
-        gradients.push_back(piece.tensor.gradient);
-        if (counts_in_norm(replica_, tensor_ranks_, piece.parameter)) {
-          counted.push_back(piece.tensor.gradient);
-        }
+      all.given.push_back(piece.parameter);
+      if (add(piece.tensor) && counts_in_norm(replica_, tensor_ranks_, piece.parameter)) {
+        all.counted.push_back(piece.tensor.gradient);
       }
     }
   }
   for (const size_t index : ignored_) {
     Replica::Parameter& parameter = replica_.parameters()[index];
     if (parameter.trainable && optimizer.holds(parameter.place.layer)) {
-      tensors.push_back(&parameter.tensor);
-      if (parameter.tensor.gradient.buffer != no_buffer) {
-        gradients.push_back(parameter.tensor.gradient);
-      }
+      add(parameter.tensor);
     }
+  }
+  return all;
+}
+
+Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  const bool by_norm = options.clipping.algorithm == GradientClipping::Algorithm::norm;
+  const OptimizerPlan optimizer = scheduled(plan().optimizers[options.optimizer], options);
+  const StepTensors step = tensors_of_step(optimizer);
+  const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
+  std::optional<ScaledStep> scaled;
+  if (options.loss_scale != nullptr) {
+    scaled.emplace(rank, *options.loss_scale, step.gradients, device, world_group, true);
+  }
+  if (by_norm && !plugin_without_norm_.empty()) {
+    throw ProgramException(site_id(steps_.update),
+                           "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
+                           "currently not supported for `" +
+                               std::string(plugin_without_norm_) + "`");
   }
   check_tensors(options);
   SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
-  norm.counted = &counted;
+  norm.counted = &step.counted;
   if (by_norm && tensor_ranks_.ranks > 1) {
-    clip_across_plan(norm, given, gradients);
+    clip_across_plan(norm, step.given, step.gradients);
   }
-  const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
   clips_by_own_norm_ = clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
-  clip_gradients(rank, options.clipping, gradients, device,
+  clip_gradients(rank, options.clipping, step.gradients, device,
                  shard_ranks_ > 1 && clips_by_whole_norm_ ? &norm : nullptr);
+  if (scaled) {
+    const bool may_step = co_await scaled->may_step();
+    if (!may_step) {
+      co_return;
+    }
+  }
   has_stepped_[options.optimizer] = true;
   const Ticket updated =
-      lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), tensors,
+      lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), step.tensors,
                                {stream(queue::compute, device), {}, site_id(steps_.update)});
   if (updated && device == host_device) {
     co_await rank.settle(updated);  // the host computes it, and goes on when it is done

@@ -186,6 +186,14 @@ class UnitSharding : public DistributedStrategy {
   Ticket loss_ready_{};
 
  private:
+  /// What an optimizer's step is about.
+  struct StepTensors {
+    std::vector<OptimizedTensor*> tensors;
+    std::vector<Slice> gradients;  ///< those of them that exist
+    std::vector<Slice> counted;    ///< in the norm
+    std::vector<size_t> given;     ///< parameters of units
+  };
+  StepTensors tensors_of_step(const OptimizerPlan& optimizer);
   /// A module with the parameters that are its own.
   struct WrappedUnit {
     WrappedModule module;

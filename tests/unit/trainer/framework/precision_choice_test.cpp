@@ -133,7 +133,27 @@ TEST_CASE("FP8 needs a GPU of compute capability 8.9") {
   CHECK_FALSE(choose_precision("transformer-engine-float16", situation).refusal.empty());
 }
 
-TEST_CASE("that GradScaler is not modelled is said where no other scaler is") {
-  CHECK(choose_precision("16-mixed", under("ddp")).note.find("GradScaler") == 0);
-  CHECK(choose_precision("16-mixed", under("deepspeed")).note.empty());
+TEST_CASE("GradScaler runs under 16-mixed on GPUs, or it is said that it is not modelled") {
+  for (const char* strategy : {"single_device", "dp", "ddp", "ddp_spawn", "ddp2", "fsdp",
+                               "fsdp_native", "ddp_sharded", "ddp_fully_sharded", "bagua"}) {
+    INFO(strategy);
+    CHECK(choose_precision("16-mixed", under(strategy)).scales_loss);
+    CHECK(choose_precision("16-mixed", under(strategy)).note.find("GradScaler") ==
+          std::string::npos);
+    CHECK_FALSE(choose_precision("bf16-mixed", under(strategy)).scales_loss);
+    CHECK_FALSE(choose_precision("32-true", under(strategy)).scales_loss);
+  }
+  for (const char* strategy : {"deepspeed", "MegatronStrategy"}) {  // scalers of their own
+    CHECK_FALSE(choose_precision("16-mixed", under(strategy)).scales_loss);
+    CHECK(choose_precision("16-mixed", under(strategy)).note.empty());
+  }
+  for (const char* strategy : {"horovod", "parameter_server", "PipelineStrategy"}) {
+    CHECK_FALSE(choose_precision("16-mixed", under(strategy)).scales_loss);
+    CHECK(choose_precision("16-mixed", under(strategy)).note ==
+          std::string("GradScaler (unscaling and inf check) is not modelled under ") + strategy);
+  }
+  PrecisionSituation cpu = under("ddp");
+  cpu.cpu = true;
+  CHECK_FALSE(choose_precision("16-mixed", cpu).scales_loss);
+  CHECK(choose_precision("16", under("ddp", {1, 6, 5})).scales_loss);
 }
