@@ -173,10 +173,12 @@ class SchedulerReader {
       SchedulerReader reader(preparation_, inner);
       settings.schedulers.push_back(reader.read_inner(*of));
       for (const char* const name : {"interval", "frequency", "monitor", "strict", "optimizer"}) {
-        reader.require(reader.arguments_.find(name) == nullptr,
-                       fmt::format("`{}` says how Lightning steps a scheduler, and it steps {}",
-                                   name, object_.name),
-                       fmt::format("write `{}` among the arguments of {}", name, object_.name));
+        // One that monitors is refused as such.
+        reader.require(
+            reader.arguments_.find(name) == nullptr || settings.schedulers.back().is_monitored(),
+            fmt::format("`{}` says how Lightning steps a scheduler, and it steps {}", name,
+                        object_.name),
+            fmt::format("write `{}` among the arguments of {}", name, object_.name));
       }
     }
     if (settings.kind == SchedulerKind::sequential) {

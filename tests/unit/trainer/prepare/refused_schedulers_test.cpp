@@ -1,5 +1,4 @@
 // What torch raises where a scheduler is made, with torch's words and the place of the argument.
-#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/unit/trainer/scenario_text.hpp"
@@ -32,13 +31,12 @@ void refuses_scheduler(const std::string& scheduler, const std::string& reason,
   for (const Problem& stop : stops) {
     UNSCOPED_INFO(stop.message);
   }
-  REQUIRE(!stops.empty());
+  REQUIRE(stops.size() == 1);
   CHECK(stops.front().kind == Problem::Kind::refused);
   CHECK(stops.front().code == "LS501");
   CHECK(stops.front().place.line == 4);
   CHECK(stops.front().place.column > 1);
-  CHECK(std::ranges::any_of(
-      stops, [&](const Problem& stop) { return stop.message.find(reason) != std::string::npos; }));
+  CHECK(stops.front().message.find(reason) != std::string::npos);
   CHECK_FALSE(stops.front().remedy.empty());
 }
 
