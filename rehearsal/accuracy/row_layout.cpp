@@ -66,11 +66,42 @@ std::string name_of(const RowLayout& layout) {
   };
   add("pp", layout.pipeline);
   add("tp", layout.tensor);
+  add("cp", layout.context);
   add("dp", layout.replicas());
   return name;
 }
 
-RowStrategy divided(const ThroughputRow& row, const RowLayout& layout, int64_t micro_batches) {
+/// Megatron-LM itself, and what is built on it: Megatron-Core, NeMo, Megatron-Bridge, MegaScale.
+bool is_megatron(const ThroughputRow& row) {
+  const std::string framework = lower_case(row.text("framework"));
+  const std::string text = lower_case(row.text("strategy"));
+  const bool is_of_others = contains(text, "gpipe") || contains(framework, "deepspeed") ||
+                            contains(framework, "zero bubble");  // cuts layers unevenly
+  return !is_of_others &&
+         (framework.starts_with("megatron") || framework.starts_with("nemo") ||
+          framework.starts_with("nvidia nemo") || framework.starts_with("megascale"));
+}
+
+/// Megatron's own order of a pipeline, which also takes fewer micro-batches than stages.
+void divide_as_megatron(const ThroughputRow& row, const RowLayout& layout, int64_t batch,
+                        int64_t micro_batches, RowStrategy& strategy) {
+  strategy.yaml = fmt::format(
+      "{{MegatronStrategy: {{tensor_model_parallel_size: {}, pipeline_model_parallel_size: {}, "
+      "context_parallel_size: {}, micro_batch_size: {}, global_batch_size: {}",
+      layout.tensor, layout.pipeline, layout.context, batch,
+      batch * micro_batches * layout.replicas());
+  if (layout.chunks > 1) {
+    strategy.yaml += fmt::format(", virtual_pipeline_model_parallel_size: {}", layout.chunks);
+  }
+  if (contains(lower_case(row.text("strategy") + row.text("activation_checkpointing")),
+               "sequence parallel")) {
+    strategy.yaml += ", sequence_parallel: true";
+  }
+  strategy.yaml += "}}";
+}
+
+RowStrategy divided(const ThroughputRow& row, const RowLayout& layout, int64_t batch,
+                    int64_t micro_batches) {
   const std::string text = lower_case(row.text("strategy"));
   RowStrategy strategy{.name = name_of(layout)};
   if (contains(text, "zb-")) {
@@ -85,6 +116,11 @@ RowStrategy divided(const ThroughputRow& row, const RowLayout& layout, int64_t m
     strategy.why_not = "tensor and pipeline ranks do not divide the GPUs";
     return strategy;
   }
+  strategy.cuts_batch = true;
+  if (is_megatron(row)) {
+    divide_as_megatron(row, layout, batch, micro_batches, strategy);
+    return strategy;
+  }
   strategy.yaml = fmt::format(
       "{{PipelineStrategy: {{schedule: {}, n_microbatches: {}, pipeline_parallel_size: {}",
       schedule_of(text, layout, micro_batches), micro_batches, layout.pipeline);
@@ -96,8 +132,7 @@ RowStrategy divided(const ThroughputRow& row, const RowLayout& layout, int64_t m
         fmt::format(", tensor_parallel_size: {}, parallelize_plan: auto", layout.tensor);
   }
   strategy.yaml += "}}";
-  strategy.cuts_batch = true;
-  strategy.holds_half = true;  // Megatron-LM's Float16Module, and nanotron's models
+  strategy.holds_half = true;  // nanotron's models
   return strategy;
 }
 
@@ -143,10 +178,11 @@ RowLayout layout_of(const ThroughputRow& row, int64_t gpus) {
           .experts = stated(row, "ep")};
 }
 
-RowStrategy strategy_of(const ThroughputRow& row, const RowLayout& layout, int64_t micro_batches) {
+RowStrategy strategy_of(const ThroughputRow& row, const RowLayout& layout, int64_t batch,
+                        int64_t micro_batches) {
   const std::string text = lower_case(row.text("strategy"));
   RowStrategy strategy{.name = text};
-  if (layout.context > 1 || layout.experts > 1) {
+  if ((layout.context > 1 && !is_megatron(row)) || layout.experts > 1) {
     strategy.why_not = layout.experts > 1 ? "expert parallelism" : "context parallelism";
     return strategy;
   }
@@ -158,7 +194,7 @@ RowStrategy strategy_of(const ThroughputRow& row, const RowLayout& layout, int64
     return strategy;
   }
   if (layout.divides_model()) {
-    return divided(row, layout, micro_batches);
+    return divided(row, layout, batch, micro_batches);
   }
   if (contains(text, "fsdp") || contains(text, "hsdp")) {
     return sharded(text);

@@ -15,7 +15,7 @@ struct RowLayout {
   int64_t chunks = 1;    ///< stages of a rank
   int64_t context = 1;   ///< ranks that positions of a sequence are divided over
   int64_t experts = 1;   ///< ranks that experts are divided over
-  bool divides_model() const { return tensor > 1 || pipeline > 1; }
+  bool divides_model() const { return tensor > 1 || pipeline > 1 || context > 1; }
   /// Ranks with samples of their own.
   int64_t replicas() const { return gpus / (tensor * pipeline * context); }
 };
@@ -33,7 +33,8 @@ struct RowStrategy {
   std::string lightning{};      ///< the version that has it; empty: the newest
   std::string optimizer{};      ///< empty: that of the model
 };
-/// `micro_batches`: of a step, on each replica.
-RowStrategy strategy_of(const ThroughputRow& row, const RowLayout& layout, int64_t micro_batches);
+/// `batch`: samples of a micro-batch. `micro_batches`: of a step, on each replica.
+RowStrategy strategy_of(const ThroughputRow& row, const RowLayout& layout, int64_t batch,
+                        int64_t micro_batches);
 
 }  // namespace lockstep::cli

@@ -157,7 +157,7 @@ RowScenario scenario_of(const ThroughputRow& row) {
   const auto batch = batch_of(row, step.replicas);
   step.batch = batch.value_or(1);
   step.accumulated = batch ? accumulation_of(row, *batch, step.replicas) : 1;
-  const RowStrategy strategy = strategy_of(row, layout, step.accumulated);
+  const RowStrategy strategy = strategy_of(row, layout, step.batch, step.accumulated);
   const std::string precision = precision_of(row);
   RowScenario result;
   result.group = {.source = row.source,

@@ -39,11 +39,13 @@ and its scenario:
 
 - BERT's head over the vocabulary, which computes masked positions alone, is a head over all
   positions with as many FLOPs. LAMB is AdamW. Limits of device memory are lifted.
-- Tensor and pipeline parallelism are a `PipelineStrategy` with `parallelize_plan: auto`: 1F1B,
+- Tensor, pipeline and context parallelism of Megatron-LM and of what is built on it (NeMo,
+  Megatron-Bridge) are a `MegatronStrategy`, with sequence parallelism where the row says so.
+  Those of other frameworks are a `PipelineStrategy` with `parallelize_plan: auto`: 1F1B,
   interleaved where a rank has several stages, GPipe where there are fewer micro-batches than
-  stages. Parameters are stored in 16 bits. Replicas average gradients as ddp does, also where the
-  source divides the optimizer among them. The plan divides norms by positions (sequence
-  parallelism), and the loss gathers the logits.
+  stages; parameters are stored in 16 bits, norms are divided by positions, and the loss gathers
+  the logits. Replicas average gradients as ddp does, also where the source divides the optimizer
+  among them.
 - Where ranks compute layers together, GPT and BERT have attention in four projections with rotary
   positions and without biases and dropout, and a last layer with a weight of its own. The
   vocabulary is padded as in Megatron-LM.

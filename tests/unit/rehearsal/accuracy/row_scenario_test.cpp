@@ -106,7 +106,7 @@ TEST_CASE("accuracy: rows that the format cannot express say why") {
   CHECK(says(reason("precision", "FP8"), "FP8"));
 }
 
-TEST_CASE("accuracy: tensor and pipeline ranks become a pipeline of Megatron's shape") {
+TEST_CASE("accuracy: tensor and pipeline ranks become Megatron-LM's, or a pipeline of that shape") {
   ThroughputRow row = row_with({{"gpu", "A100-80GB"},
                                 {"gpus", "16"},
                                 {"nodes", "2"},
@@ -130,14 +130,26 @@ TEST_CASE("accuracy: tensor and pipeline ranks become a pipeline of Megatron's s
   INFO(scenario.yaml);
   // 16 GPUs are 2 replicas of 4 x 2; 64 samples are 32 for each, 16 micro-batches of 2.
   CHECK(says(scenario.yaml,
-             "schedule: Interleaved1F1B, n_microbatches: 16, "
-             "pipeline_parallel_size: 2, stages: 4, tensor_parallel_size: 4"));
+             "{MegatronStrategy: {tensor_model_parallel_size: 4, pipeline_model_parallel_size: 2, "
+             "context_parallel_size: 1, micro_batch_size: 2, global_batch_size: 64, "
+             "virtual_pipeline_model_parallel_size: 2}}"));
   CHECK(says(scenario.yaml, "batch_size: 32"));
-  CHECK(says(scenario.yaml, "precision: 16-true"));
+  CHECK(says(scenario.yaml, "precision: 16-mixed"));
   CHECK(says(scenario.yaml, "activation_checkpointing: full"));
   CHECK(says(scenario.yaml, "[50688, 2048]"));  // 99 times 128 x 4: padded as Megatron-LM does
   CHECK(scenario.samples_per_s == 32);
   CHECK(scenario.group.strategy == "pp x tp x dp");
+  row.set("activation_checkpointing", "selective + sequence parallel");
+  CHECK(says(scenario_of(row).yaml, "sequence_parallel: true"));
+  row.set("cp", "2");  // one replica of 4 x 2 x 2
+  CHECK(says(scenario_of(row).yaml, "context_parallel_size: 2, micro_batch_size: 2"));
+  CHECK(scenario_of(row).group.strategy == "pp x tp x cp");
+  row.set("cp", "");
+  row.set("framework", "LiBai/OneFlow");
+  CHECK(says(scenario_of(row).yaml,
+             "schedule: Interleaved1F1B, n_microbatches: 16, "
+             "pipeline_parallel_size: 2, stages: 4, tensor_parallel_size: 4"));
+  CHECK(says(scenario_of(row).yaml, "precision: 16-true"));
   row.set("vpp", "");
   row.set("global_batch", "4");  // one micro-batch, which 1F1B of two stages refuses
   CHECK(says(scenario_of(row).yaml, "schedule: GPipe, n_microbatches: 1,"));
