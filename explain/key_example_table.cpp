@@ -211,7 +211,7 @@ constexpr KeyExample key_example_rows[] = {
      "gradient_clip_algorithm: value}"},
     {"trainer", "use_distributed_sampler", "false"},
     {"trainer", "replace_sampler_ddp", "false", old_lightning},
-    {"trainer", "sync_batchnorm", "false"},
+    {"trainer", "sync_batchnorm", "true"},
     {"trainer", "auto_select_gpus", "true", old_lightning},
     {"trainer", "deterministic", "true"},
     {"trainer", "benchmark", "true"},

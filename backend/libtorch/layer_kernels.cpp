@@ -14,6 +14,7 @@
 #include "model/core/random.hpp"
 #include "model/network/arithmetic.hpp"
 #include "model/network/attention_part.hpp"
+#include "model/network/batch_norm_part.hpp"
 #include "model/network/mixture.hpp"
 
 namespace lockstep::backend {
@@ -248,7 +249,7 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
     pass_on_forward(op, layer, reads, operands);
     return;
   }
-  if (are_experts_divided(layer) || has_divided_positions(layer)) {
+  if (are_experts_divided(layer) || has_divided_positions(layer) || is_batch_norm_part(op, layer)) {
     execute_by_reference(op, operands, network);
     return;
   }
@@ -290,7 +291,7 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
     }
     return;
   }
-  if (are_experts_divided(layer) || has_divided_positions(layer)) {
+  if (are_experts_divided(layer) || has_divided_positions(layer) || is_batch_norm_part(op, layer)) {
     execute_by_reference(op, operands, network);
     return;
   }

@@ -125,7 +125,9 @@ void forward(const Layer& layer, LayerCall& call) {
       embedding_forward(call.read(0), call.read(1), embedding_shape(layer, call, 3), call.write(0));
       break;
     case LayerKind::batch_norm:
-      batch_norm_forward(layer, call, samples, call.scalar(1) != 0);
+      if (!forward_of_batch_norm_part(layer, call)) {
+        batch_norm_forward(layer, call, samples, call.scalar(1) != 0);
+      }
       break;
     case LayerKind::residual_add: add_both(call); break;
     case LayerKind::residual_begin:
@@ -188,7 +190,11 @@ void backward(const Layer& layer, LayerCall& call) {
                                   call.write(1));
       }
       break;
-    case LayerKind::batch_norm: batch_norm_backward(layer, call, samples); break;
+    case LayerKind::batch_norm:
+      if (!backward_of_batch_norm_part(layer, call)) {
+        batch_norm_backward(layer, call, samples);
+      }
+      break;
     case LayerKind::residual_begin:
       if (call.wants(0)) {
         add_both_gradients(call);

@@ -26,6 +26,7 @@ class LayerCall {
   Values* write_if(size_t index) { return wants(index) ? &writes_[index] : nullptr; }
   /// The write becomes `values`, rounded to its type.
   void write_cast(size_t index, const Values& values);
+  size_t scalars() const { return lists_.scalars.size(); }
   double scalar(size_t index) const { return lists_.scalars[index]; }
   int64_t samples() const { return static_cast<int64_t>(scalar(0)); }
 
@@ -59,6 +60,8 @@ bool forward_of_mixture_layer(const Layer& layer, LayerCall& call);
 bool backward_of_mixture_layer(const Layer& layer, LayerCall& call);
 bool forward_of_divided_positions(const Layer& layer, LayerCall& call);
 bool backward_of_divided_positions(const Layer& layer, LayerCall& call);
+bool forward_of_batch_norm_part(const Layer& layer, LayerCall& call);
+bool backward_of_batch_norm_part(const Layer& layer, LayerCall& call);
 void execute_loss(bool is_forward, const Layer& layer, LayerCall& call);
 
 }  // namespace lockstep

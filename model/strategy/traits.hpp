@@ -34,6 +34,13 @@ enum class LossScaling : uint8_t {
   of_strategy,   ///< the engine's own scaler
 };
 
+/// What a strategy makes of `sync_batchnorm`, which Lightning hands to all of them.
+enum class StatisticsSharing : uint8_t {
+  not_modelled,
+  converts,  ///< batch norms become torch's SyncBatchNorm for a fit
+  ignored,   ///< nothing looks at it
+};
+
 /// What is known of a strategy before any of its ranks runs: the trainer, the checks of a scenario
 /// and the advice ask for these and never for a strategy's name.
 struct StrategyTraits {
@@ -47,6 +54,7 @@ struct StrategyTraits {
   bool clips_by_norm = true;   ///< by `gradient_clip_val` of the Trainer
   bool clips_by_value = true;  ///< by `gradient_clip_algorithm: value`
   ManualClipping manual_clipping = ManualClipping::clips;
+  StatisticsSharing statistics = StatisticsSharing::not_modelled;
   /// Its engine counts micro-batches and divides the loss by them, whatever Lightning does beside.
   bool accumulates_itself = false;
   /// The forward of a training runs the backward, too: the schedule of a pipeline does both.

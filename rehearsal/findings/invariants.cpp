@@ -380,7 +380,7 @@ double network_error(const OneRun& run) {
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
   EqualityRule rule = equality_rule(run);
   rule.uneven_samples = has_uneven_samples(run);
-  rule.splits_statistics = has_batch_norm(run);
+  rule.splits_statistics = has_batch_norm(run) && !run.preparation.plan.synchronises_batch_norm;
   std::vector<Finding> findings =
       equals_single_device(parameters_of(run), parameters_of(single), rule);
   for (Finding& finding : findings) {

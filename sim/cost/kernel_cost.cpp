@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/network/attention_part.hpp"
+#include "model/network/batch_norm_part.hpp"
 #include "sim/roofline_cost.hpp"
 
 namespace lockstep::sim {
@@ -80,6 +81,9 @@ Time KernelComputeCost::duration(const Op& op, RankId rank, Time start) const {
       const LayerPass pass = pass_of(op, layer);
       if (is_divided_core(layer)) {
         return time_of_kernel(seconds_of_part(machine_, op, pass));
+      }
+      if (is_batch_norm_part(op, layer)) {
+        return time_of_kernel(seconds_of_stream(machine_, memory_traffic(op)));
       }
       double whole = seconds_of_pass(machine_, pass);
       // A backward that is submitted in two halves has its time by their FLOPs.

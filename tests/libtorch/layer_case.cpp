@@ -260,8 +260,12 @@ LayerResult run_layer(const Execute& execute, const Network& network, size_t lay
   }
   run_kernel(execute, memory, Kernel::layer_forward, forward_reads, forward_writes, {samples, 1},
              &network, number, computes_in);
-  run_kernel(execute, memory, Kernel::layer_backward, backward_reads, backward_writes, {samples, 1},
-             &network, number, computes_in);
+  // The second number is a mixture's factor of its own loss; of a batch norm it would be a part.
+  const bool is_mixture =
+      network.layers[static_cast<size_t>(number)].kind == LayerKind::mixture_of_experts;
+  run_kernel(execute, memory, Kernel::layer_backward, backward_reads, backward_writes,
+             is_mixture ? std::vector<double>{samples, 1} : std::vector<double>{samples}, &network,
+             number, computes_in);
   LayerResult result;
   result.output = memory.load(forward_writes[0]);
   result.input_gradient = indices ? Values() : memory.load(backward_writes[0]);

@@ -117,7 +117,8 @@ std::vector<Field<TrainerSpec>> device_fields() {
       field<&TrainerSpec::use_distributed_sampler>(
           {"use_distributed_sampler", "true", "Lightning inserts a sampler"}),
       field<&TrainerSpec::replace_sampler_ddp>({"replace_sampler_ddp", "true", "the same, in 1.x"}),
-      field<&TrainerSpec::sync_batchnorm>({"sync_batchnorm", "false", "batch norm over all ranks"}),
+      field<&TrainerSpec::sync_batchnorm>(
+          {"sync_batchnorm", "false", "batch norms become SyncBatchNorm"}),
       field<&TrainerSpec::auto_select_gpus>(
           {"auto_select_gpus", "false", "1.x: try GPUs until enough are free"}),
       field<&TrainerSpec::deterministic>({"deterministic", "false", "bool, or `warn`"}),

@@ -72,6 +72,9 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
     co_return;
   }
   replica_.forget_optimizer(rank);
+  if (plan().synchronises_batch_norm) {
+    replica_.synchronise_statistics();
+  }
   // 1, 2. All ranks hold the same parameters, or all raise.
   co_await verify_parameters(rank, replica_);
   // 3. Rank 0's parameters, then its buffers, are everybody's.
@@ -345,6 +348,7 @@ StrategyEntry distributed_data_parallel() {
   entry.traits.wraps_in_ddp = true;
   entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
+  entry.traits.statistics = StatisticsSharing::converts;
   entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
   add_steps(ddp_sites::every_step, entry.sites);
   add_steps(hook_sites::every_step, entry.sites);

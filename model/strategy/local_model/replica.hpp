@@ -6,6 +6,7 @@
 
 #include "model/network/memory.hpp"
 #include "model/program/rank.hpp"
+#include "model/strategy/local_model/batch_values.hpp"
 #include "model/strategy/local_model/context_run.hpp"
 #include "model/strategy/local_model/expert_load.hpp"
 #include "model/strategy/local_model/expert_run.hpp"
@@ -64,12 +65,16 @@ class Replica {
   /// The samples are parts, of which the others have the other positions. Before any allocation.
   void share_positions(const TensorRanks& ranks);
 
+  /// Batch norms of trainings take the statistics of all ranks, as torch's SyncBatchNorm does.
+  void synchronise_statistics() { synchronises_statistics_ = true; }
+  /// Of the last layer, if it did so: the host waits for it before the next one.
+  std::optional<Ticket> take_gathered() { return std::exchange(gathered_, std::nullopt); }
+
   /// Allocates parameters and buffers; with numerics also gives them their first values, which are
   /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
   /// Does nothing where the replica has its memory already.
   void allocate(Rank& rank, uint64_t variant = 0);
-  /// The same with memory of the caller for the parameters, in definition order. The caller frees
-  /// it after release().
+  /// The same with memory of the caller for the parameters, which it frees after release().
   void allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint64_t variant = 0);
   /// Buffers and the loss alone, for a strategy that sets Parameter::tensor.value while it is used.
   void allocate_without_parameters(Rank& rank);
@@ -221,6 +226,7 @@ class Replica {
     Slice kept;                      ///< memory that the framework keeps for backward
     Slice recomputed;                ///< the same, of the forward that ran again
     Slice weight_copies;             ///< autocast's
+    Slice statistics;                ///< of all ranks, where a batch norm shares them
     Slice output_gradient;           ///< while the gradients of its weights are yet to come
     std::optional<size_t> residual;  ///< of residual layers: index into now_.residuals
     /// In a training: the segment whose forward runs again before its backward.
@@ -307,6 +313,9 @@ class Replica {
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
                          BackwardHalf half);
   std::vector<Slice> gradients_to_fill(Rank& rank, size_t layer, Bytes& made);
+  // replica_batch_norm.cpp
+  void forward_of_batch_norm(Rank& rank, LayerRun& run, const Turn& turn, const Slice& output);
+  Ticket backward_of_batch_norm(Rank& rank, LayerRun& run, const std::vector<Slice>& gradients);
   // replica_experts.cpp
   Slice begin_counting(Rank& rank, const LayerRun& run);
   ExpertRun& experts_of(size_t layer);
@@ -373,6 +382,8 @@ class Replica {
   Slice loss_;
   NetworkMemory memory_;
   std::vector<ExpertLoad> expert_loads_;
+  std::optional<Ticket> gathered_;
+  bool synchronises_statistics_ = false;
   bool routes_tokens_ = false;
   bool is_allocated_ = false;
   bool owns_parameters_ = false;
@@ -383,13 +394,5 @@ class Replica {
   std::vector<BackwardPass> passes_;
   int64_t forwards_ = 0;
 };
-
-/// The values that the samples have: those that the scenario gives, else small whole numbers or
-/// class indices, a pure function of seed and index, so that every world and every sharding sees
-/// the same data. With modules, of the one that runs first, and of the one that runs last.
-Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
-Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
-/// Tokens that an integer input may hold, from 0: rows of the module's first embedding.
-uint64_t tokens_of(const Network& network, size_t module);
 
 }  // namespace lockstep

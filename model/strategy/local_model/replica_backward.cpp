@@ -115,7 +115,9 @@ Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
     gradients = gradients_to_fill(rank, layer, made);
   }
   Slice working = hold(rank, Purpose::workspace, backward_working_set(run, made));
-  const Ticket done = are_experts_divided(network().layers[layer])
+  const bool shares_statistics = run.statistics.buffer != no_buffer;
+  const Ticket done = shares_statistics ? backward_of_batch_norm(rank, run, gradients)
+                      : are_experts_divided(network().layers[layer])
                           ? backward_of_experts(rank, run, gradients)
                           : backward_of_run(rank, run, std::move(gradients), half);
   forget(rank, working);

@@ -4,6 +4,7 @@
 #include "model/network/attention_part.hpp"
 #include "model/network/mixture.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/local_model/replica_batch_norm.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 
 namespace lockstep {
@@ -70,21 +71,6 @@ void Replica::bring_batch(Rank& rank, const Batch& batch, const StepOptions& opt
   now_.current = now_.input;
 }
 
-namespace {
-
-// As torch.nn.functional.batch_norm, which looks at the shape before any work is queued.
-void refuse_single_value(const Layer& layer, int64_t samples, bool training) {
-  const auto* arguments = std::get_if<BatchNormArguments>(&layer.arguments);
-  if (arguments != nullptr && (training || !arguments->track_running_stats) &&
-      samples * elements_of(layer.input) <= arguments->num_features) {
-    throw ProgramException(site_id(replica_sites::layer_forward),
-                           "expected more than 1 value per channel when training batch norm; use "
-                           "a batch size of at least 2 on every device, or drop_last");
-  }
-}
-
-}  // namespace
-
 bool Replica::runs(size_t layer, const StepOptions& options) const {
   const std::vector<size_t>& skipped = options.skipped_layers;
   const auto holds = [&](size_t module) { return network().modules[module].holds(layer); };
@@ -133,7 +119,8 @@ void Replica::begin_forward(Rank& rank, const Batch& batch, const StepOptions& o
 
 void Replica::forward_layer(Rank& rank, size_t layer, const StepOptions& options) {
   if (runs(layer, options)) {
-    refuse_single_value(network().layers[layer], now_.samples, options.training);
+    check_batch_norm(network().layers[layer], {now_.samples, options.training},
+                     {synchronises_statistics_, plan_->autocast_of_cuda, rank.world_size()});
     run_layer(rank, layer, options.training);
   }
   const CheckpointedSegment* segment = network().segment_of(layer);
@@ -229,6 +216,9 @@ void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
     forward_of_context(rank, run, turn, output);
   } else if (are_experts_divided(layer)) {
     forward_of_experts(rank, run, turn, output);
+  } else if (synchronises_statistics_ && turn.training && layer.kind == LayerKind::batch_norm &&
+             rank.world_size() > 1) {
+    forward_of_batch_norm(rank, run, turn, output);
   } else {
     submit_forward(rank, run, turn, output);
   }

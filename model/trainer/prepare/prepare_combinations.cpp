@@ -96,10 +96,22 @@ void note_accumulation(Preparation& preparation, const TrainerSpec& trainer) {
 
 void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer) {
   const StrategyTraits& traits = preparation.placement.traits;
-  if (!value_or(trainer.sync_batchnorm, false) || !traits.is_one_process()) {
+  if (!value_or(trainer.sync_batchnorm, false)) {
     return;
   }
   const SourcePlace& place = trainer.sync_batchnorm->place;
+  if (!traits.is_one_process()) {
+    // Lightning's ddp.py and fsdp.py alone call LayerSync.apply.
+    if (traits.statistics == StatisticsSharing::ignored) {
+      add_problem(preparation, Kind::warning, place,
+                  fmt::format("`sync_batchnorm` is ignored under {}: Lightning converts no layer, "
+                              "and each rank has the statistics of its own batch",
+                              preparation.placement.strategy.name),
+                  "call torch.nn.SyncBatchNorm.convert_sync_batchnorm in the script, or use ddp",
+                  ignored_code);
+    }
+    return;
+  }
   if (traits.drives_all_devices()) {
     add_problem(preparation, Kind::warning, place,
                 fmt::format("`sync_batchnorm` is ignored under {}: each replica has the statistics "

@@ -61,6 +61,9 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;
   plan.autocast_of_cuda = !preparation.placement.cpu;
+  plan.synchronises_batch_norm =
+      value_or(scenario.trainer->sync_batchnorm, false) &&
+      preparation.placement.traits.statistics == StatisticsSharing::converts;
   plan.optimizers.clear();
   for (const Object& optimizer : scenario.optimizers) {
     plan.optimizers.emplace_back().set_to_none = program.settings.torch >= Version{2, 0, 0};

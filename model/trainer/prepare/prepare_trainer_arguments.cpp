@@ -72,8 +72,9 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
     add_unsupported(preparation, reload->place, "reload_dataloaders_every_n_epochs",
                     default_remedy("0"));
   }
-  const bool one_process = preparation.placement.traits.is_one_process();
-  if (trainer.sync_batchnorm && trainer.sync_batchnorm->value && !one_process) {
+  const StrategyTraits& traits = preparation.placement.traits;
+  if (trainer.sync_batchnorm && trainer.sync_batchnorm->value && !traits.is_one_process() &&
+      traits.statistics == StatisticsSharing::not_modelled) {
     add_unsupported(preparation, trainer.sync_batchnorm->place, "sync_batchnorm",
                     default_remedy("false"));
   }

@@ -4,7 +4,9 @@
 
 #include "model/network/arithmetic.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/strategy/local_model/batch_norm_sites.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/sites.hpp"
 
@@ -142,9 +144,10 @@ void add_sites_of(const StrategyEntry& entry, const TrainingPlan& plan, Sites& s
     }
   }
   for (const std::string_view name : replica_sites::all) {
-    Site site;
-    site.description = name;
-    sites.add(site);
+    sites.add(step_called(name));
+  }
+  for (const std::string_view name : batch_norm_sites::all) {
+    sites.add(step_called(name));
   }
 }
 

@@ -256,6 +256,7 @@ StrategyEntry deepspeed() {
                   .needs_gpu = true,
                   .clips_by_value = false,
                   .manual_clipping = ManualClipping::ignored,
+                  .statistics = StatisticsSharing::ignored,
                   .accumulates_itself = true,
                   .loss_scaling = LossScaling::of_strategy,
                   .has_host_optimizer = true,

@@ -55,6 +55,9 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
   }
   if (stage == Stage::fit) {
     forget_optimizer(rank);
+    if (plan().synchronises_batch_norm) {
+      replica_.synchronise_statistics();
+    }
   }
 }
 

@@ -277,6 +277,7 @@ StrategyEntry model_parallel() {
   entry.class_name = "ModelParallelStrategy";
   entry.traits = {.precisions = Precisions::no_double_nor_scaler,
                   .needs_gpu = true,
+                  .statistics = StatisticsSharing::ignored,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
   entry.arguments = {model_parallel_rows.begin(), model_parallel_rows.end()};
   add_steps(fsdp2_sites::every_step, entry.sites);

@@ -329,6 +329,7 @@ StrategyEntry fully_sharded_data_parallel() {
                   .needs_gpu = true,
                   .clips_by_norm = false,
                   .manual_clipping = ManualClipping::norm_refused,
+                  .statistics = StatisticsSharing::converts,
                   .loss_scaling = LossScaling::of_trainer,
                   .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};
   entry.arguments = {fsdp_rows.begin(), fsdp_rows.end()};

@@ -30,6 +30,9 @@ Program UnitSharding::forward(Rank& rank, const Batch& batch, const StepOptions&
     }
     co_await rank.settle(replica_.announce_tokens(rank, layer, options));
     replica_.forward_layer(rank, layer, options);
+    if (const std::optional<Ticket> gathered = replica_.take_gathered()) {
+      co_await rank.settle(*gathered);
+    }
     if (runs) {
       ++next;
       leave_units(rank, layer, next < running.size() ? running[next] : layers);
