@@ -82,6 +82,7 @@ constexpr ClassExample class_example_rows[] = {
     {callback, "RichModelSummary"},
     {callback, "TQDMProgressBar"},
     {callback, "RichProgressBar"},
+    {callback, "DeviceStatsMonitor"},
 
     {logger, "CSVLogger", "", "", "writes metrics.csv on rank 0; the default without TensorBoard"},
     {logger, "TensorBoardLogger", "", "", "writes event files on rank 0"},

@@ -308,9 +308,8 @@ constexpr FaultExample faults[] = {
      "launcher: {torchrun: {nproc_per_node: 2}}"},
 };
 
-constexpr std::string_view not_modelled[] = {
-    "model.compile",    "data.sample_size",        "trainer.amp_level",
-    "trainer.max_time", "trainer.overfit_batches", "trainer.reload_dataloaders_every_n_epochs"};
+constexpr std::string_view not_modelled[] = {"model.compile", "data.sample_size",
+                                             "trainer.amp_level", "trainer.max_time"};
 
 }  // namespace
 

@@ -12,7 +12,8 @@ int64_t quotient(int64_t dividend, int64_t divisor, bool rounds_up) {
 
 std::optional<int64_t> steps_of_epoch(const Preparation& preparation, const TrainerSpec& trainer) {
   const Scenario& scenario = *preparation.scenario;
-  if (!scenario.data || scenario.data->train.size() != 1 || trainer.limit_train_batches) {
+  if (!scenario.data || scenario.data->train.size() != 1 || trainer.limit_train_batches ||
+      trainer.overfit_batches) {
     return std::nullopt;
   }
   const LoaderSpec& loader = scenario.data->train.front();

@@ -76,7 +76,8 @@ std::vector<Field<TrainerSpec>> duration_fields() {
       field<&TrainerSpec::limit_predict_batches>(
           {"limit_predict_batches", "1.0", "int: batches; float: a part"}),
       field<&TrainerSpec::overfit_batches>(
-          {"overfit_batches", "0.0", "train and validate on this number of batches"}),
+          {"overfit_batches", "0.0",
+           "train and validate on this number or part of the batches, always the same"}),
       field<&TrainerSpec::fast_dev_run>({"fast_dev_run", "false", "bool, or a number of batches"}),
       field<&TrainerSpec::val_check_interval>(
           {"val_check_interval", "1.0", "int: batches; float: a part of the epoch"}),
@@ -88,7 +89,8 @@ std::vector<Field<TrainerSpec>> duration_fields() {
       field<&TrainerSpec::log_every_n_steps>(
           {"log_every_n_steps", "50", "steps between two rows of the loggers", 0, forever}),
       field<&TrainerSpec::reload_dataloaders_every_n_epochs>(
-          {"reload_dataloaders_every_n_epochs", "0", "0: never", 0, forever}),
+          {"reload_dataloaders_every_n_epochs", "0", "make the loaders again so often; 0: never", 0,
+           forever}),
   };
 }
 

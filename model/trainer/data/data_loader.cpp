@@ -32,7 +32,8 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
   } else if (automatic && policy.distributed && policy.inject) {
     const bool predicts = policy.role == LoaderRole::predict;
     options.division = predicts ? Division::unrepeated : Division::distributed;
-    options.shuffle = policy.role == LoaderRole::train || (settings.shuffle && !predicts);
+    options.shuffle =
+        !settings.in_order && (policy.role == LoaderRole::train || (settings.shuffle && !predicts));
   } else {
     options.epoch = epoch;  // RandomSampler draws a new order each epoch, with or without set_epoch
     return options;

@@ -18,6 +18,7 @@ struct LoaderSettings {
   int64_t batch_size = 8;
   std::optional<Expression> batch_size_of_rank;  ///< where ranks have different ones
   bool shuffle = false;
+  bool in_order = false;  ///< overfit_batches: no sampler that the trainer inserts shuffles
   bool drop_last = false;
   bool iterable = false;
   SamplerKind sampler = SamplerKind::automatic;

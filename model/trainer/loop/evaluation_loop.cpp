@@ -51,11 +51,26 @@ void EvaluationLoop::check_limit(const LoaderSettings& loader, const OwnBatches&
   }
 }
 
+// evaluation_loop.py, setup_data: what the sanity check has loaded is as old as the fit where its
+// first epoch is validated; else it is made again before the first validation.
+bool EvaluationLoop::must_set_up() const {
+  const TrainerSettings& settings = training_.program().trainer;
+  if (!is_set_up_ || training_.stage() != Stage::fit || settings.reload_every_n_epochs == 0) {
+    return !is_set_up_;
+  }
+  return !loaded_in_epoch_ || settings.reloads_after(training_.progress.epoch - *loaded_in_epoch_);
+}
+
 Program EvaluationLoop::set_up() {
-  if (is_set_up_) {
+  if (!must_set_up()) {
     co_return;
   }
   is_set_up_ = true;
+  seen_batches_.clear();
+  const int64_t validated = training_.program().trainer.check_val_every_n_epoch;
+  if (!training_.progress.sanity_checking || validated <= 1) {
+    loaded_in_epoch_ = training_.progress.epoch;
+  }
   const TrainerSites& sites = training_.sites();
   const std::string hook = (kind_ == EvaluationKind::validate ? "val" : prefix()) + "_dataloader";
   co_await training_.hook(hook);

@@ -14,8 +14,8 @@ class EvaluationLoop {
         kind_(kind),
         results_(training.interpreter(), training.strategy(), training.program(), false) {}
 
-  /// The loaders' collectives: a barrier, and a sum of each loader's length. Once; without it, at
-  /// the first run.
+  /// The loaders' collectives: a barrier, and a sum of each loader's length. Once, or again where
+  /// they are reloaded; without it, at the first run.
   Program set_up();
   /// At most `batches_max` batches of each loader. `sanity`: its values are dropped.
   Program run(int64_t batches_max, bool sanity);
@@ -27,6 +27,7 @@ class EvaluationLoop {
   std::string prefix() const;  ///< "validation", "test", "predict"
   const TrainerSettings::Limit& limit() const;
   LoaderRole role() const;
+  bool must_set_up() const;
   /// Ends the epoch for `self.log` and the hooks, once its batches have run.
   Program end_epoch(bool sanity);
   Program batches(const LoaderSettings& loader, int64_t batches_max, bool sanity);
@@ -38,6 +39,7 @@ class EvaluationLoop {
   EvaluationKind kind_;
   LoggedResults results_;
   bool is_set_up_ = false;
+  std::optional<int64_t> loaded_in_epoch_;   ///< none: before any
   std::map<int64_t, int64_t> seen_batches_;  ///< by loader; not those of the sanity check
 };
 

@@ -41,7 +41,7 @@ class FitLoop {
   int64_t take_first_batch(int64_t batches);
   bool must_stop() const;
   bool reached_max_steps() const;
-  bool stops_early() const;
+  bool stops_early() const { return stops_; }
   void decide_to_stop();
   std::optional<RepeatedBatches> repeated_batches(int64_t ahead) const;
   const LoaderSettings& loader() const { return training_.program().train.front(); }
@@ -53,6 +53,7 @@ class FitLoop {
   OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
+  int64_t loaded_in_epoch_ = 0;
   int64_t first_batch_ = 0;  ///< of the epoch that runs: more than 0 where it has been resumed
   bool stops_ = false;       ///< early, as decided last
 };
@@ -93,6 +94,9 @@ Program FitLoop::epochs() {
   while (!is_done()) {
     if (repeated) {
       repeated->leave_out();
+    }
+    if (settings_.reloads_after(training_.progress.epoch - loaded_in_epoch_)) {
+      co_await set_up();
     }
     co_await epoch();
     training_.log().epochs = ++training_.progress.epoch;
@@ -157,6 +161,7 @@ Program FitLoop::set_up() {
   const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
   const int64_t available = settings_.limit_train.of(batches.size());
   available_batches_ = available;
+  loaded_in_epoch_ = training_.progress.epoch;
   const bool is_limited = settings_.limit_train.batches != TrainerSettings::no_limit;
   if (!loader().iterable && training_.distributed()) {
     co_await training_.reduce_length(batches.size());
@@ -205,8 +210,6 @@ bool FitLoop::must_stop() const { return reached_max_steps() || stops_early(); }
 bool FitLoop::reached_max_steps() const {
   return training_.progress.global_step >= settings_.max_steps;
 }
-
-bool FitLoop::stops_early() const { return stops_; }
 
 // The effect of the user's `should_stop`, whenever the loops look; a row of the journal, so that
 // whoever asks why a rank has left finds the statements that set it before.

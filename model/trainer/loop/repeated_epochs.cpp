@@ -54,7 +54,8 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
   const int64_t window = settings.accumulate_grad_batches;
   const bool steps_last = batches % window != 0 && steps_at(program, batches - 1, true);
   const int64_t steps = batches / window + (steps_last ? 1 : 0);
-  if (!program.repetition.epochs || settings.check_val_every_n_epoch == 0) {
+  if (!program.repetition.epochs || settings.check_val_every_n_epoch == 0 ||
+      settings.reload_every_n_epochs > 0) {
     return std::nullopt;
   }
   int64_t length = settings.check_val_every_n_epoch;

@@ -50,6 +50,7 @@ struct TrainerSettings {
   int64_t check_val_every_n_epoch = 1;  ///< 0: batches are counted over epochs
   int64_t num_sanity_val_steps = 2;     ///< no_limit: all
   int64_t accumulate_grad_batches = 1;
+  int64_t reload_every_n_epochs = 0;  ///< the loaders; 0: never
   GradientClipping gradient_clipping;
   bool automatic_optimization = true;
   bool inject_sampler = true;
@@ -57,6 +58,10 @@ struct TrainerSettings {
   int64_t log_every_n_steps = 50;
   bool has_logger = true;
 
+  /// Whether loaders that were made so many epochs ago are made again.
+  bool reloads_after(int64_t epochs) const {
+    return reload_every_n_epochs > 0 && epochs >= reload_every_n_epochs;
+  }
   /// `val_check_interval` is 1.0, or the 1 that equals it in Python.
   bool validates_whole_epochs() const {
     return val_check_interval.batches == 1 ||

@@ -184,6 +184,12 @@ void add_default_checkpoint(Preparation& preparation, TrainingProgram& program) 
   program.callbacks.emplace_back(std::move(settings));
 }
 
+bool has_no_logger(const Preparation& preparation, const TrainingProgram& program) {
+  const TrainerSpec& trainer = *preparation.scenario->trainer;
+  const bool* const logs = trainer.logger ? trainer.logger->get_if<bool>() : nullptr;
+  return logs != nullptr && !*logs && !program.trainer.fast_dev_run;
+}
+
 void add_learning_rate_monitor(Preparation& preparation, const Object& callback,
                                TrainingProgram& program) {
   using Interval = LearningRateMonitorSettings::Interval;
@@ -199,14 +205,26 @@ void add_learning_rate_monitor(Preparation& preparation, const Object& callback,
                                             : Interval::by_scheduler;
   settings.log_momentum = arguments.boolean("log_momentum", false);
   settings.log_weight_decay = arguments.boolean("log_weight_decay", false);
-  const TrainerSpec& trainer = *preparation.scenario->trainer;
-  const bool* const logs = trainer.logger ? trainer.logger->get_if<bool>() : nullptr;
-  if (logs != nullptr && !*logs && !program.trainer.fast_dev_run) {
+  if (has_no_logger(preparation, program)) {
     refuse(preparation, callback.place,
            "LearningRateMonitor cannot be used with a Trainer that has no logger",
            "remove `logger: false`");
   }
   program.callbacks.emplace_back(settings);
+}
+
+// device_stats_monitor.py reads this rank's device and hands the figures to the loggers.
+void note_device_stats(Preparation& preparation, const Object& callback,
+                       const TrainingProgram& program) {
+  if (has_no_logger(preparation, program)) {
+    refuse(preparation, callback.place,
+           "Cannot use `DeviceStatsMonitor` callback with `Trainer(logger=False)`.",
+           "remove `logger: false`");
+  } else {
+    add_problem(preparation, Kind::note, callback.place,
+                "the callback DeviceStatsMonitor logs figures of the device and sends nothing: it "
+                "has no effect here (run --logs writes such figures)");
+  }
 }
 
 bool only_shows(const std::string& name) {
@@ -221,6 +239,8 @@ void add_callback(Preparation& preparation, const Object& callback, TrainingProg
     add_model_checkpoint(preparation, callback, program);
   } else if (callback.name == "LearningRateMonitor") {
     add_learning_rate_monitor(preparation, callback, program);
+  } else if (callback.name == "DeviceStatsMonitor") {
+    note_device_stats(preparation, callback, program);
   } else if (only_shows(callback.name)) {
     add_problem(preparation, Kind::note, callback.place,
                 fmt::format("the callback {} has no effect here", callback.name));

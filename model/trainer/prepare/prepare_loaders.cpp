@@ -157,6 +157,33 @@ void check_step(Preparation& preparation, StatementKind kind, const char* name,
   }
 }
 
+// data_connector.py, _resolve_overfit_batches: unless all loaders of a stage are in order, their
+// samplers are replaced by sequential ones, a DistributedSampler of the script's own, too. What
+// Lightning then inserts does not shuffle in any stage (_get_distributed_sampler).
+void put_in_order(Preparation& preparation, TrainingProgram& program) {
+  for (auto* loaders : {&program.train, &program.validation, &program.test, &program.predict}) {
+    for (LoaderSettings& loader : *loaders) {
+      loader.in_order = true;
+    }
+  }
+  for (auto* loaders : {&program.train, &program.validation}) {
+    for (LoaderSettings& loader : *loaders) {
+      if (loader.iterable) {
+        continue;
+      }
+      if (loader.sampler != SamplerKind::automatic && !program.trainer.inject_sampler) {
+        add_problem(preparation, Kind::warning, loader.place,
+                    "`overfit_batches` replaces the sampler of this loader by a sequential one: "
+                    "every rank gets the same batches",
+                    "leave out `use_distributed_sampler: false` while overfitting", ignored_code);
+      }
+      loader.shuffle = false;
+      loader.sampler = SamplerKind::automatic;
+      loader.sampler_drop_last = false;
+    }
+  }
+}
+
 }  // namespace
 
 void prepare_loaders(Preparation& preparation, TrainingProgram& program) {
@@ -184,6 +211,9 @@ void prepare_loaders(Preparation& preparation, TrainingProgram& program) {
   if (program.predict.empty() && scenario.program &&
       find_statement(*scenario.program, StatementKind::predict) != nullptr) {
     program.predict.push_back(loader_of(preparation, data.predict.front(), program));
+  }
+  if (overfits(*scenario.trainer)) {
+    put_in_order(preparation, program);
   }
   check_step(preparation, StatementKind::validate, "validate", program.validation);
   check_step(preparation, StatementKind::test, "test", program.test);

@@ -85,6 +85,8 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
 /// Names the arguments of the Trainer that change nothing here, and those that are not modelled.
 /// Their defaults ask for nothing.
 void check_trainer_arguments(Preparation& preparation);
+/// Whether `overfit_batches` is on.
+bool overfits(const TrainerSpec& trainer);
 /// Prepares `trainer.callbacks` and the ModelCheckpoint that Lightning adds; after schedulers.
 void prepare_callbacks(Preparation& preparation, TrainingProgram& program);
 void prepare_schedulers(Preparation& preparation, TrainingProgram& program);

@@ -32,6 +32,14 @@ bool is_zero(const PlainValue& value) {
   return value.is_null() || (truth != nullptr ? !*truth : value.number() == 0.0);
 }
 
+}  // namespace
+
+bool overfits(const TrainerSpec& trainer) {
+  return trainer.overfit_batches && !is_zero(*trainer.overfit_batches);
+}
+
+namespace {
+
 // Apex casts the model itself, and with it the gradients that are reduced; in fp32 it does nothing.
 void check_amp(Preparation& preparation, const TrainerSpec& trainer) {
   const bool apex = trainer.amp_backend && trainer.amp_backend->value == "apex";
@@ -63,12 +71,13 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
   if (trainer.max_time && !trainer.max_time->is_null()) {
     add_unsupported(preparation, trainer.max_time->place, "max_time", "limit max_steps instead");
   }
-  if (trainer.overfit_batches && !is_zero(*trainer.overfit_batches)) {
+  // Before Lightning 2 validation may have taken the loader of the training.
+  if (overfits(trainer) && preparation.placement.lightning < Version{2, 0, 0}) {
     add_unsupported(preparation, trainer.overfit_batches->place, "overfit_batches",
                     default_remedy("0.0"));
   }
   const auto& reload = trainer.reload_dataloaders_every_n_epochs;
-  if (reload && reload->value != 0) {
+  if (reload && reload->value != 0 && preparation.placement.lightning < Version{2, 0, 0}) {
     add_unsupported(preparation, reload->place, "reload_dataloaders_every_n_epochs",
                     default_remedy("0"));
   }

@@ -63,6 +63,24 @@ void apply_fast_dev_run(Preparation& preparation, const PlainValue& given,
   settings.max_steps = batches;
 }
 
+// trainer/setup.py, _init_debugging_flags: it takes the place of both limits, whatever they are.
+void apply_overfit_batches(Preparation& preparation, const TrainerSpec& trainer,
+                           TrainerSettings& settings) {
+  if (!overfits(trainer)) {
+    return;
+  }
+  settings.limit_train = read_limit(preparation, trainer.overfit_batches, "overfit_batches");
+  settings.limit_validation = settings.limit_train;
+  for (const auto& [given, name] : {std::pair(&trainer.limit_train_batches, "limit_train_batches"),
+                                    std::pair(&trainer.limit_val_batches, "limit_val_batches")}) {
+    if (*given && !(*given)->is_null()) {
+      add_problem(preparation, Kind::warning, (*given)->place,
+                  fmt::format("`{}` is ignored: `overfit_batches` takes its place", name),
+                  "leave one of them out", ignored_code);
+    }
+  }
+}
+
 // Something of the scenario may end a training that counts neither epochs nor steps.
 bool may_end(const Scenario& scenario) {
   const bool stops = scenario.program &&
@@ -143,12 +161,15 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   settings.has_logger = logs == nullptr || *logs;
   settings.accumulate_grad_batches =
       std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
+  settings.reload_every_n_epochs =
+      std::max<int64_t>(0, value_or(trainer.reload_dataloaders_every_n_epochs, int64_t{0}));
   settings.inject_sampler =
       value_or(trainer.use_distributed_sampler, value_or(trainer.replace_sampler_ddp, true));
   settings.gradient_clipping = clipping_of(trainer);
   if (trainer.fast_dev_run) {
     apply_fast_dev_run(preparation, *trainer.fast_dev_run, settings);
   }
+  apply_overfit_batches(preparation, trainer, settings);
   check_interval(preparation, trainer);
   check_end(preparation, settings);
   check_trainer_arguments(preparation);

@@ -107,6 +107,18 @@ TEST_CASE("Lightning shuffles training data whatever the loader says, and evalua
   CHECK(sampler_options(settings, policy, 0).division == Sampler::Division::whole);
 }
 
+TEST_CASE("overfitting keeps the samplers that Lightning inserts from shuffling") {
+  LoaderSettings settings;
+  settings.samples = 8;
+  settings.in_order = true;
+  SamplerPolicy policy{LoaderRole::train, true, true, 2, 1, 0};
+  CHECK_FALSE(sampler_options(settings, policy, 0).shuffle);
+  CHECK(sampler_options(settings, policy, 0).division == Sampler::Division::distributed);
+  policy.role = LoaderRole::evaluate;
+  settings.shuffle = true;  // shuffle and not overfit_batches
+  CHECK_FALSE(sampler_options(settings, policy, 0).shuffle);
+}
+
 TEST_CASE("forgetting set_epoch repeats the order of epoch 0") {
   LoaderSettings settings;
   settings.samples = 100;

@@ -165,12 +165,17 @@ TEST_CASE("what is not the default is named as not modelled, or as without effec
     return preparation.problems.empty() ? Problem::Kind::invalid
                                         : preparation.problems.front().kind;
   };
-  CHECK(kind_of("  {devices: 2, overfit_batches: 2}\n", "2.6") == Problem::Kind::unsupported);
-  CHECK(kind_of("  {devices: 2, reload_dataloaders_every_n_epochs: 1}\n", "2.6") ==
+  CHECK(kind_of("  {gpus: 2, overfit_batches: 2}\n", "1.9") == Problem::Kind::unsupported);
+  CHECK(kind_of("  {gpus: 2, reload_dataloaders_every_n_epochs: 1}\n", "1.9") ==
         Problem::Kind::unsupported);
   CHECK(kind_of("  {gpus: 2, stochastic_weight_avg: true}\n", "1.5") == Problem::Kind::unsupported);
   CHECK(kind_of("  {gpus: 2, auto_lr_find: true}\n", "1.9") == Problem::Kind::note);
   CHECK(kind_of("  {devices: 2, benchmark: true}\n", "2.6") == Problem::Kind::note);
+  CHECK(kind_of("  {devices: 2, callbacks: [DeviceStatsMonitor]}\n", "2.6") == Problem::Kind::note);
+  CHECK(kind_of("  {devices: 2, logger: false, callbacks: [DeviceStatsMonitor]}\n", "2.6") ==
+        Problem::Kind::refused);
+  CHECK(kind_of("  {devices: 2, overfit_batches: 2, limit_val_batches: 3}\n", "2.6") ==
+        Problem::Kind::warning);
 }
 
 TEST_CASE("amp_backend is native, or apex where it does nothing") {
