@@ -154,11 +154,13 @@ Parameters, buffers and optimizer state in the files of this rank, of the last c
 of steps and what the trainer adds are left out. 0 on ranks that write nothing.
 Example: checkpoint.bytes == 0 B on rank 1
 )page"},
-    {"staleness", "how old the gradients are that parameter servers receive",
+    {"staleness", "how old the weights are by which gradients were computed",
      R"page(
 The age of a gradient is the number of updates that the server made between the worker's pull of the
 weights and its push of the gradient. staleness.mean is the mean over all gradients of all
 servers, staleness.max the largest. Of W equal workers under mode: async it is W - 1 in the end.
+Of PipeDream and PipeDream-2BW it is the number of updates of a stage between the forward of a batch
+and its own update: of n stages n - 1 on the first one, 0 on the last, and 1 with 2BW.
 Example: staleness.max <= 3
 )page"},
 };

@@ -15,6 +15,7 @@
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/strategy.hpp"
+#include "model/strategy/trainer_limits.hpp"
 #include "model/strategy/trainer_membership.hpp"
 #include "model/strategy/traits.hpp"
 
@@ -90,6 +91,8 @@ struct StrategyEntry {
   /// called at all where there is an optimizer. Does not throw: `make` refuses what cannot be.
   /// Null: nothing.
   std::function<ConfiguredObjects(const StrategyArguments& arguments)> configured_objects{};
+  /// Null: its arguments limit nothing.
+  std::function<TrainerLimits(const StrategyArguments& arguments)> trainer_limits{};
   /// What its arguments become with a different number of ranks. Null: they do not depend on it.
   std::function<ArgumentsOfSize(const StrategyArguments& arguments, int64_t ranks)> of_size{};
   std::vector<StrategyVariable> variables{};

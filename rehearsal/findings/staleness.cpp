@@ -25,6 +25,12 @@ std::string staleness_text(const OneRun& run) {
   if (!staleness) {
     return "";
   }
+  if (!run.preparation.pipeline_ranks.empty()) {
+    return fmt::format(
+        "staleness: stages computed gradients by weights that are {:.3g} updates old on average, "
+        "at most {}\n",
+        staleness->mean(), staleness->most);
+  }
   std::string text = fmt::format(
       "staleness: between a worker's pull and its push the server made {:.3g} updates "
       "on average, at most {} ({})",

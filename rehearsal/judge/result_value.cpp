@@ -156,7 +156,8 @@ Found device_list(const Rehearsal& rehearsal) {
 Found staleness_value(const std::string& name, const Rehearsal& rehearsal) {
   const std::optional<Staleness> staleness = staleness_of(rehearsal.run);
   if (!staleness || staleness->pushes == 0) {
-    return NoValue{staleness ? "no server received a gradient" : "the run has no server"};
+    return NoValue{staleness ? "no gradient made an update"
+                             : "the run has no server and no asynchronous pipeline"};
   }
   return name == "staleness.mean" ? Found(Value(staleness->mean())) : Found(Value(staleness->most));
 }
@@ -269,7 +270,8 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   if (text == "checkpoint.bytes") {
     return some(own.checkpoint_bytes, "this rank saved no checkpoint");
   }
-  if (text.starts_with("staleness.") && is_real(rehearsal.world)) {
+  const bool has_pipeline = !rehearsal.run.preparation.pipeline_ranks.empty();
+  if (text.starts_with("staleness.") && is_real(rehearsal.world) && !has_pipeline) {
     return NoValue{"the order of messages on one machine says nothing about a cluster", true};
   }
   if (text.starts_with("staleness.")) {

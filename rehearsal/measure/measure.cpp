@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/strategy/local_model/replica_sites.hpp"
+#include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "rehearsal/measure/breakdown.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
@@ -235,7 +236,7 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
       steps.push_back({{begin, index + 1}, lane.completion(last).finish});
       fresh = false;
       begin = index + 1;
-    } else if (is_optimizer(row)) {
+    } else if (is_optimizer(row) && row.site != site_id(pipeline_sites::update_of_stage)) {
       if (fresh) {
         steps.push_back({{begin, index + 1}, {}});
       }

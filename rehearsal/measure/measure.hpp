@@ -18,7 +18,8 @@ struct StepMark {
   Time left_out{};    ///< how long all took that were left out before it
 };
 /// A step is a run of optimizer kernels without a forward between them. A rank that owns nothing
-/// has no such kernels, and its step ends where the trainer has taken it.
+/// has no such kernels, and its step ends where the trainer has taken it; so does that of a stage
+/// that updates by an earlier batch meanwhile.
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
 
 /// The step of median length among all but the first; of the only step, that one. Nothing without

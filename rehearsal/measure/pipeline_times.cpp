@@ -67,17 +67,41 @@ void add_work(const TimedAction& action, TimesOfPipelineRank& rank) {
   }
 }
 
-int32_t most_held_of(const std::vector<TimedAction>& actions) {
-  int32_t now = 0;
-  int32_t most = 0;
-  for (const TimedAction& each : actions) {
-    if (each.action.work == PipelineWork::forward) {
-      most = std::max(most, ++now);
-    } else if (each.action.work != PipelineWork::input_gradient) {
-      --now;
-    }
+/// Micro-batches whose activations a rank has, by stage and number.
+using Held = std::set<std::pair<int32_t, int32_t>>;
+
+void take_part(Held& held, const PipelineAction& action) {
+  const std::pair micro_batch(action.stage, action.micro_batch);
+  if (action.work == PipelineWork::forward) {
+    held.insert(micro_batch);
+  } else if (action.work != PipelineWork::input_gradient) {
+    held.erase(micro_batch);
   }
-  return most;
+}
+
+/// What the steps before these rows have left under way: something only where a pipeline is not
+/// emptied. What evaluations leave has the numbers of later micro-batches, whose backwards end it.
+Held held_before(const Journal& journal, int32_t rank, const RowRange& rows) {
+  Held held;
+  int64_t index = -1;
+  journal.lane(rank, 0).for_each([&](const Row& row) {
+    ++index;
+    if (index < rows.begin && row.row == RowKind::op && row.kind == OpKind::event) {
+      if (const auto action = marked_action(row.site, row.tag)) {
+        take_part(held, *action);
+      }
+    }
+  });
+  return held;
+}
+
+int32_t most_held_of(const std::vector<TimedAction>& actions, Held held) {
+  size_t most = 0;
+  for (const TimedAction& each : actions) {
+    take_part(held, each.action);
+    most = std::max(most, held.size());
+  }
+  return static_cast<int32_t>(most);
 }
 
 /// When each result of the step was there, and what made it.
@@ -105,7 +129,9 @@ void find_waits(std::vector<TimedAction>& actions, const std::map<int32_t, Time>
     Time latest = before;
     for (const PipelineResult& input : inputs_of(action.action, stages)) {
       const auto found = made.find(input);
-      if (found != made.end() && found->second->finish > latest) {
+      // Of asynchronous pipelines the input may come from a step before: another has its number.
+      const bool is_there = found != made.end() && found->second->finish <= action.start;
+      if (is_there && found->second->finish > latest) {
         latest = found->second->finish;
         action.waited_for = found->second->action;
         action.after_input = std::max(Time{}, action.start - latest);
@@ -146,7 +172,7 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
       }
     }
     std::ranges::sort(own.stages);
-    own.most_held = most_held_of(actions);
+    own.most_held = most_held_of(actions, held_before(journal, rank, step->rows));
     own.step = breakdown_of(journal, rank, step->begin, step->end);
     own.memory_peak = results.ranks[static_cast<size_t>(rank)].memory.peak;
     begins[rank] = step->begin;

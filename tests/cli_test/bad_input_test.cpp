@@ -180,6 +180,35 @@ TEST_CASE("expectations of a case that could not run are not judged") {
   }
 }
 
+TEST_CASE("what the Trainer cannot ask of an asynchronous pipeline is refused at its place") {
+  const Folder folder;
+  const auto refused_at = [&folder](const std::string& schedule, const std::string& line,
+                                    const std::string& message) {
+    const std::string file = folder.write(
+        "a.yaml",
+        "version: 1\n"
+        "cluster: {preset: dgx-a100, nodes: 1}\n"
+        "model: {input: [4], layers: [{Linear: [4, 4]}, {Linear: [4, 4]}], loss: MSELoss}\n"
+        "trainer:\n"
+        "  accelerator: gpu\n"
+        "  devices: 2\n"
+        "  max_steps: 4\n"
+        "  strategy: {PipelineStrategy: {schedule: " +
+            schedule + "}}\n" + line + "\n");
+    const Ended ended = run_program("run " + file);
+    INFO(ended.output);
+    CHECK(ended.code == 3);
+    CHECK(ended.output.find(message) != std::string::npos);
+    CHECK(ended.output.find("a.yaml:9:") != std::string::npos);
+  };
+  refused_at("PipeDream", "  accumulate_grad_batches: 2",
+             "PipeDream updates after every batch, and cannot accumulate several");
+  refused_at("PipeDream-2BW", "  accumulate_grad_batches: 2",
+             "make batch_size and n_microbatches larger");
+  refused_at("PipeDream", "  gradient_clip_val: 0.1", "gradient_clip_algorithm: value");
+  refused_at("PipeDream", "program: {automatic_optimization: false}", "use automatic optimization");
+}
+
 TEST_CASE("what is sound is not refused with it") {
   const Folder folder;
   const std::string file = folder.write(

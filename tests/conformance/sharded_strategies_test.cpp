@@ -82,7 +82,7 @@ TEST_CASE("every algorithm of Bagua does on threads what it does in the simulato
 }
 
 TEST_CASE("every schedule of a pipeline does on threads what it does in the simulator") {
-  check_file("pipeline.yaml", 14);
+  check_file("pipeline.yaml", 18);
 }
 
 // Which worker's message comes first is the threads' timing; the simulator repeats it.

@@ -145,3 +145,63 @@ TEST_CASE("a pipeline trains what one device trains") {
   distribution.print(test_name);
   REQUIRE(held);
 }
+
+namespace {
+
+constexpr const char* asynchronous_test =
+    "an asynchronous pipeline takes the time of all its steps";
+
+rc::Gen<PipelineCase> asynchronous_cases() {
+  return rc::gen::exec([] {
+    PipelineCase training;
+    training.kind = *rc::gen::element(PipelineScheduleKind::pipe_dream,
+                                      PipelineScheduleKind::pipe_dream_double_buffered);
+    const bool is_pipe_dream = training.kind == PipelineScheduleKind::pipe_dream;
+    training.shape.ranks = *rc::gen::element(1, 2, 3, 4);
+    training.shape.micro_batches =
+        is_pipe_dream ? 1 : training.shape.ranks + *rc::gen::element(0, 1, 4);
+    training.split = *rc::gen::element<std::string>("parameters", "time");
+    training.optimizer = *rc::gen::element<std::string>("{SGD: {lr: 0.01, momentum: 0.9}}",
+                                                        "{SGD: {lr: 0.01}}", "{AdamW: {lr: 0.01}}");
+    training.trainer = *rc::gen::element<std::string>("",
+                                                      "  gradient_clip_val: 0.05\n"
+                                                      "  gradient_clip_algorithm: value\n");
+    for (int64_t i = 0; i < 3; ++i) {
+      training.widths.push_back(*rc::gen::element<int64_t>(1, 2, 3, 5, 6));
+    }
+    training.samples_each = *rc::gen::element<int64_t>(1, 2);
+    training.steps = *rc::gen::element<int64_t>(1, 2, 3, 12, 40);
+    return training;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("an asynchronous pipeline takes the time of all its steps") {
+  Distribution distribution;
+  const bool held = holds(asynchronous_test, 60, [&] {
+    const PipelineCase training = *asynchronous_cases();
+    distribution.draw();
+    const std::string text = text_of(training, false);
+    RC_LOG() << text;
+    const cli::Rehearsal rehearsal = rehearsal_of(text);
+    for (const Problem& problem : rehearsal.problems) {
+      RC_LOG() << problem.message << "\n";
+    }
+    RC_ASSERT(rehearsal.ran());
+    for (const Finding& finding : rehearsal.findings) {
+      RC_LOG() << finding.code << " " << finding.title << "\n";
+    }
+    RC_ASSERT(rehearsal.findings.empty());
+    const cli::Rehearsal whole = rehearsal_of(text_of(training, true));
+    RC_ASSERT(rehearsal.run.result.total_time == whole.run.result.total_time);
+    for (size_t rank = 0; rank < rehearsal.run.preparation.log->ranks.size(); ++rank) {
+      RC_ASSERT(rehearsal.run.preparation.log->ranks[rank].staleness ==
+                whole.run.preparation.log->ranks[rank].staleness);
+    }
+    distribution.count_case();
+    distribution.count(std::string(name_of(training.kind)));
+  });
+  distribution.print(asynchronous_test);
+  REQUIRE(held);
+}

@@ -83,7 +83,8 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
   for (const PipelineStep& step : steps) {
     switch (step.kind) {
       case PipelineStep::Kind::compute:
-        co_await compute(rank, step.action, batches[static_cast<size_t>(step.action.micro_batch)],
+        co_await compute(rank, step.action,
+                         batches[static_cast<size_t>(step.action.micro_batch) % batches.size()],
                          options);
         break;
       case PipelineStep::Kind::exchange: wait_for(rank, {exchange(rank, step.messages)}); break;
@@ -103,12 +104,14 @@ Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch&
     rank.event(
         {replica_.compute(), {std::exchange(passage.arriving, {})}, site_id(pipeline_sites::wait)});
   }
+  begin_action(action);
   if (action.work == PipelineWork::forward) {
     mark_action(rank, replica_.compute(), action);
     forward_of(rank, action, batch, options);
   } else {
     co_await backward_of(rank, action, options);
   }
+  end_action(rank, action);
 }
 
 // Messages
@@ -193,7 +196,8 @@ void Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch&
   }
   if (part.has_loss) {
     replica_.end_forward(rank, options);
-    elementwise(rank, Kernel::copy, {replica_.loss()}, {losses_.part(action.micro_batch, 1)}, 0, {},
+    elementwise(rank, Kernel::copy, {replica_.loss()},
+                {losses_.part(action.micro_batch % shape().micro_batches, 1)}, 0, {},
                 site_id(pipeline_sites::average_loss));
   } else {
     replica_.end_part(rank, options);

@@ -54,6 +54,9 @@ class Pipeline : public DistributedStrategy {
   virtual Program end_exchange(Rank& rank);
   /// All micro-batches of a training step have been through.
   virtual void finish_gradients(Rank& rank, const StepOptions& options) = 0;
+  /// Around each computation of a micro-batch.
+  virtual void begin_action(const PipelineAction& /*action*/) {}
+  virtual void end_action(Rank& /*rank*/, const PipelineAction& /*action*/) {}
   /// On the ranks of the last stage.
   virtual void average_loss(Rank& /*rank*/) {}
   virtual StepOptions as_computed(const StepOptions& options) const { return options; }
@@ -77,6 +80,10 @@ class Pipeline : public DistributedStrategy {
   Program make_replica_groups(Rank& rank);
   Program make_tensor_groups(Rank& rank);
 
+  /// Actions and messages in this order; `batches` by micro-batch, for forwards.
+  Program run(Rank& rank, const std::vector<PipelineStep>& steps, const std::vector<Batch>& batches,
+              const StepOptions& options);
+
   PipelinePlan pipeline_;
   TrainingPlan computing_plan_;
   Replica replica_;
@@ -89,6 +96,7 @@ class Pipeline : public DistributedStrategy {
   bool shares_weights_ = false;  ///< some stages do, over ranks
   Slice loss_;
   Ticket loss_ready_{};
+  std::vector<PipelineStep> training_steps_;   ///< of the next batch
   std::optional<int64_t> micro_batch_size_{};  ///< of the first: shapes are fixed by it
   Transfers transfers_;
 
@@ -111,8 +119,6 @@ class Pipeline : public DistributedStrategy {
 
   // The way of micro-batches (pipeline.cpp).
   std::vector<Batch> micro_batches_of(const Batch& batch);
-  Program run(Rank& rank, const std::vector<PipelineStep>& steps, const std::vector<Batch>& batches,
-              const StepOptions& options);
   Program compute(Rank& rank, const PipelineAction& action, const Batch& batch,
                   const StepOptions& options);
   void forward_of(Rank& rank, const PipelineAction& action, const Batch& batch,
@@ -128,15 +134,15 @@ class Pipeline : public DistributedStrategy {
 
   // The end of a step (pipeline_update.cpp).
   void finish_step(Rank& rank, const StepOptions& options);
-  void share_loss(Rank& rank);
+  void share_loss(Rank& rank, bool with_all_stages);
   void forget_passages(Rank& rank);
 
-  std::vector<PipelineStep> training_steps_;
   std::vector<PipelineStep> evaluation_steps_;
   std::map<int32_t, int32_t> backwards_left_;  ///< by stage, of the step under way
   std::map<PassageKey, Passage> passages_;
   std::vector<Sent> begun_sends_;
-  Slice losses_;  ///< one a micro-batch
+  Slice losses_;             ///< one a micro-batch
+  bool knows_loss_ = false;  ///< of another rank; else its own is -1
 };
 
 }  // namespace lockstep

@@ -20,11 +20,11 @@ namespace {
 // torch.distributed.pipelining: the class of the schedule, its n_microbatches and scale_grads; the
 // cuts and the mesh are what a script writes around it.
 constexpr std::array pipeline_rows{
-    StrategyArgument{"schedule", "text", "1F1B",
-                     "GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, "
-                     "ZBVZeroBubble or DualPipeV"},
+    StrategyArgument{
+        "schedule", "text", "1F1B",
+        "its name in torch (GPipe, 1F1B, Interleaved1F1B, ..), PipeDream or PipeDream-2BW"},
     StrategyArgument{"n_microbatches", "int", "null", "parts into which a batch is cut",
-                     ArgumentUse::strategy, "null: as many as there are stages"},
+                     ArgumentUse::strategy, "null: as many as there are stages; 1 with PipeDream"},
     StrategyArgument{"pipeline_parallel_size", "int", "null", "ranks of one pipeline",
                      ArgumentUse::strategy, "null: all ranks, or as many as single stages"},
     StrategyArgument{"tensor_parallel_size", "int", "1",
@@ -42,8 +42,12 @@ constexpr std::array pipeline_rows{
                      "null: blocks, or parameters where fewer blocks repeat than there are stages"},
     StrategyArgument{"scale_grads", "bool", "true",
                      "divides gradients by n_microbatches after the last backward"},
-    StrategyArgument{"loss_on_all_stages", "bool", "true",
-                     "the last stage sends the mean loss to the others; else theirs is -1"},
+    StrategyArgument{"loss_on_all_stages", "bool", "null",
+                     "the last stage sends the mean loss to the others; else theirs is -1",
+                     ArgumentUse::strategy,
+                     "null: true; in trainings with PipeDream and PipeDream-2BW false"},
+    StrategyArgument{"vertical_sync", "bool", "false",
+                     "PipeDream: all stages compute a batch by one version of the weights"},
 };
 
 [[noreturn]] void refuse(const std::string& message, const std::string& argument,
@@ -60,12 +64,7 @@ int32_t count_of(const StrategyArguments& arguments, const std::string& name, in
   return static_cast<int32_t>(count);
 }
 
-constexpr std::string_view updates_apart =
-    "each stage updates its weights after every micro-batch, and keeps the versions that "
-    "micro-batches under way still need";
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> unmodelled_schedules{{
-    {"PipeDream", updates_apart},
-    {"PipeDream-2BW", updates_apart},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> unmodelled_schedules{{
     {"SpecTrain",
      "each stage computes with weights that it predicts from its momentum, and no released "
      "implementation has values to compare with"},
@@ -78,15 +77,16 @@ PipelineScheduleKind kind_of(const StrategyArguments& arguments) {
     for (const auto& [other, why] : unmodelled_schedules) {
       if (name == other) {
         throw UnmodelledArgument(fmt::format("the schedule {} is not modelled: {}", name, why),
-                                 "schedule", "use ZBVZeroBubble, Interleaved1F1B or 1F1B");
+                                 "schedule", "use PipeDream-2BW, PipeDream or 1F1B");
       }
     }
-    refuse(fmt::format("unknown schedule `{}`{}", name,
-                       did_you_mean(name, {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS",
-                                           "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})),
+    const std::string nearest = did_you_mean(
+        name, {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
+               "ZBVZeroBubble", "DualPipeV", "PipeDream", "PipeDream-2BW"});
+    refuse(fmt::format("unknown schedule `{}`{}{}", name, nearest.empty() ? "" : "; ", nearest),
            "schedule",
-           "use GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble or "
-           "DualPipeV");
+           "use GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, "
+           "DualPipeV, PipeDream or PipeDream-2BW");
   }
   return *kind;
 }
@@ -155,6 +155,53 @@ int32_t tensor_ranks_of(const StrategyArguments& arguments, int32_t world_size) 
   return ranks;
 }
 
+namespace {
+
+// What one update is of.
+void check_updates(PipelineScheduleKind kind, const PipelineShape& shape) {
+  if (kind == PipelineScheduleKind::pipe_dream && shape.micro_batches != 1) {
+    refuse(fmt::format("PipeDream updates after every minibatch, which is a batch of the "
+                       "DataLoader, and does not cut it into {}",
+                       shape.micro_batches),
+           "n_microbatches",
+           "leave n_microbatches out and divide batch_size, or use PipeDream-2BW");
+  }
+  if (kind == PipelineScheduleKind::pipe_dream_double_buffered &&
+      shape.micro_batches < shape.ranks) {
+    refuse(fmt::format("PipeDream-2BW has two versions of the weights only if n_microbatches ({}) "
+                       "is at least the number of stages ({})",
+                       shape.micro_batches, shape.ranks),
+           "n_microbatches", "use as many as there are stages, or more");
+  }
+}
+
+/// Throws ArgumentProblem for what an asynchronous pipeline cannot do.
+void check_asynchronous(const PipelinePlan& pipeline, const Network& network) {
+  const std::string_view name = name_of(pipeline.kind);
+  if (pipeline.mesh.columns() > 1) {
+    throw UnmodelledArgument(
+        fmt::format("{} with several pipelines or tensor parallelism is not modelled", name),
+        pipeline.mesh.tensor_ranks > 1 ? "tensor_parallel_size" : "pipeline_parallel_size",
+        "use all ranks for one pipeline");
+  }
+  const auto stage_of = [&pipeline](size_t layer) {
+    return std::ranges::find_if(pipeline.stages,
+                                [layer](const StageLayers& stage) { return stage.holds(layer); });
+  };
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    const std::optional<size_t> tied = network.layers[layer].tied_layer;
+    if (tied && stage_of(*tied) != stage_of(layer)) {
+      throw UnmodelledArgument(
+          fmt::format("{} with a weight that stages on several ranks share is not modelled: each "
+                      "updates its copy at another time",
+                      name),
+          "schedule", "use untied weights, or 1F1B");
+    }
+  }
+}
+
+}  // namespace
+
 PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t all_ranks) {
   const int32_t world_size = all_ranks / tensor_ranks_of(arguments, all_ranks);
   const PipelineScheduleKind kind = kind_of(arguments);
@@ -176,10 +223,14 @@ PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t all_
            "use a multiple of the ranks of a pipeline");
   }
   shape.stages_per_rank = stages / shape.ranks;
-  shape.micro_batches = count_of(arguments, "n_microbatches", stages);
+  shape.micro_batches =
+      count_of(arguments, "n_microbatches", kind == PipelineScheduleKind::pipe_dream ? 1 : stages);
+  check_updates(kind, shape);
   if (const std::string why = why_no_schedule(kind, shape); !why.empty()) {
+    const bool has_stages = is_single_stage(kind) && shape.stages_per_rank != 1;
     refuse(fmt::format("{}: {}", name_of(kind), why),
-           arguments.has("n_microbatches") ? "n_microbatches" : "stages");
+           !has_stages && arguments.has("n_microbatches") ? "n_microbatches" : "stages",
+           has_stages ? "use one stage for each rank, or Interleaved1F1B" : "");
   }
   return shape;
 }
@@ -216,11 +267,43 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
   }
   pipeline.scales_gradients = arguments.boolean("scale_grads", true);
   pipeline.loss_on_all_stages = arguments.boolean("loss_on_all_stages", true);
+  pipeline.training_loss_on_all_stages =
+      arguments.boolean("loss_on_all_stages", !is_asynchronous(pipeline.kind));
+  pipeline.vertical_sync = arguments.boolean("vertical_sync", false);
+  if (pipeline.vertical_sync && pipeline.kind != PipelineScheduleKind::pipe_dream) {
+    refuse(
+        fmt::format("vertical_sync is an option of PipeDream, not of {}", name_of(pipeline.kind)),
+        "vertical_sync", "leave it out");
+  }
   const int32_t world_size = std::max(1, plan.world_size);
   pipeline.mesh.tensor_ranks = tensor_ranks_of(arguments, world_size);
   pipeline.mesh.replicas = world_size / pipeline.mesh.tensor_ranks / pipeline.shape.ranks;
+  if (is_asynchronous(pipeline.kind)) {
+    check_asynchronous(pipeline, whole);
+  }
   return pipeline;
 }
+
+namespace {
+
+// Of the micro-batches that come while the pipeline is full: what more of them take longer, without
+// the time in which it fills and empties.
+PipelineBubble steady_bubble(PipelineScheduleKind kind, PipelineShape shape,
+                             const PipelineDurations& durations) {
+  const int32_t more = std::max(shape.ranks, shape.micro_batches);
+  const auto played = [&](int32_t micro_batches) {
+    shape.micro_batches = micro_batches;
+    const PipelineSchedule schedule = make_pipeline_schedule(kind, shape);
+    return std::pair(makespan(schedule, durations),
+                     makespan_with_messages(pipeline_steps(kind, schedule), durations));
+  };
+  const auto [alone, with_messages] = played(more);
+  const auto [longer, longer_with_messages] = played(2 * more);
+  const double work = more * (durations.forward + durations.backward);
+  return {1 - work / (longer - alone), 1 - work / (longer_with_messages - with_messages)};
+}
+
+}  // namespace
 
 std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, int32_t world_size) {
   const PipelineShape shape = pipeline_shape_of(arguments, world_size);
@@ -228,12 +311,39 @@ std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, i
     return std::nullopt;
   }
   const PipelineScheduleKind kind = kind_of(arguments);
-  const PipelineSchedule schedule = make_pipeline_schedule(kind, shape);
   const PipelineDurations usual{};  // a backward of two forwards, in halves
+  if (is_asynchronous(kind)) {
+    return steady_bubble(kind, shape, usual);
+  }
+  const PipelineSchedule schedule = make_pipeline_schedule(kind, shape);
   const double work =
       shape.stages_per_rank * shape.micro_batches * (usual.forward + usual.backward);
   return PipelineBubble{1 - work / makespan(schedule, usual),
                         1 - work / makespan_with_messages(pipeline_steps(kind, schedule), usual)};
+}
+
+TrainerLimits pipeline_limits(const StrategyArguments& arguments) {
+  const PipelineScheduleKind kind = kind_of(arguments);
+  if (!is_asynchronous(kind)) {
+    return {};
+  }
+  const std::string_view name = name_of(kind);
+  TrainerLimits limits;
+  limits.accumulation = {
+      fmt::format("{} updates after every batch, and cannot accumulate several", name),
+      kind == PipelineScheduleKind::pipe_dream
+          ? "leave it out, or use PipeDream-2BW, which adds up n_microbatches"
+          : "leave it out, and make batch_size and n_microbatches larger"};
+  limits.clipping_by_norm = {
+      fmt::format("{} cannot clip by the norm of the whole model: its stages update at different "
+                  "times, and none knows the gradients of the others",
+                  name),
+      "write gradient_clip_algorithm: value, or use schedule: 1F1B"};
+  limits.manual = {fmt::format("{} under manual optimization is not modelled: stages update when a "
+                               "batch has come back to them, not where training_step says so",
+                               name),
+                   "use automatic optimization"};
+  return limits;
 }
 
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place) {

@@ -10,6 +10,7 @@
 #include "model/strategy/pipeline/stage_cuts.hpp"
 #include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/plan.hpp"
+#include "model/strategy/trainer_limits.hpp"
 #include "model/strategy/trainer_membership.hpp"
 
 namespace lockstep {
@@ -44,7 +45,9 @@ struct PipelinePlan {
   PipelineShape shape;
   std::vector<StageLayers> stages;  ///< layers of each, in the order of the network
   bool scales_gradients = true;     ///< divides them by the number of micro-batches
-  bool loss_on_all_stages = true;
+  bool loss_on_all_stages = true;   ///< of evaluations
+  bool training_loss_on_all_stages = true;
+  bool vertical_sync = false;  ///< of PipeDream
   PipelineMesh mesh{};
 };
 
@@ -67,6 +70,8 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
 /// twice as long as a forward, and messages no time. Nothing: there is one rank. Throws
 /// ArgumentProblem.
 std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, int32_t world_size);
+/// Of asynchronous schedules.
+TrainerLimits pipeline_limits(const StrategyArguments& arguments);
 /// Ranks of one pipeline get the same samples.
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place);
 

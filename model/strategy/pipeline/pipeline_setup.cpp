@@ -53,7 +53,7 @@ void Pipeline::hold_stages() {
 void Pipeline::allocate_losses(Rank& rank) {
   losses_ = rank.allocate(Purpose::metric, DType::fp32, shape().micro_batches);
   loss_ = rank.allocate(Purpose::metric, DType::fp32, 1);
-  if (!pipeline_.loss_on_all_stages) {
+  if (!pipeline_.loss_on_all_stages || !pipeline_.training_loss_on_all_stages) {
     rank.write(loss_, Values::of(DType::fp32, {-1}));
   }
 }

@@ -21,10 +21,13 @@ inline constexpr std::string_view tie_gradients =
     "pipeline: all_reduce of a shared weight's gradient";
 inline constexpr std::string_view share_norm = "pipeline: all_reduce of the gradient norm";
 inline constexpr std::string_view update = "pipeline: optimizer step";
+// Not where the trainer steps: of an earlier batch, that has come back.
+inline constexpr std::string_view update_of_stage = "pipeline: optimizer step of a stage";
+inline constexpr std::string_view stash_weights = "pipeline: copy of the weights for an update";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups, meet_neighbours, send_shapes,    exchange,        wait,
-    forward,     backward,        input_gradient, weight_gradient, average_loss,
-    send_loss,   scale_gradients, tie_gradients,  share_norm,      update};
+    make_groups,   meet_neighbours, send_shapes,     exchange,        wait,         forward,
+    backward,      input_gradient,  weight_gradient, average_loss,    send_loss,    scale_gradients,
+    tie_gradients, share_norm,      update,          update_of_stage, stash_weights};
 
 }  // namespace lockstep::pipeline_sites

@@ -1,6 +1,7 @@
 #include "model/strategy/pipeline/pipeline_steps.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace lockstep {
@@ -134,11 +135,62 @@ std::vector<PipelineStep> one_forward_one_backward_steps(const PipelineShape& sh
   return steps.take();
 }
 
+// From an empty pipeline to an empty one.
+std::vector<PipelineStep> asynchronous_steps(const PipelineShape& shape, int32_t rank) {
+  const AsynchronousOrder order{shape, shape.micro_batches};
+  std::vector<PipelineStep> steps = order.steps(rank, 0, shape.micro_batches);
+  std::ranges::move(order.drain(rank, shape.micro_batches), std::back_inserter(steps));
+  return steps;
+}
+
 bool gives_gradient(const PipelineAction& action) {
   return action.work == PipelineWork::backward || action.work == PipelineWork::input_gradient;
 }
 
 }  // namespace
+
+// The gradient of a backward travels with the next activation that is received, an activation with
+// the next gradient, as in the steady state of 1F1B: the order of neighbours is the same, also
+// where a step of the trainer ends between two of them.
+std::vector<PipelineStep> AsynchronousOrder::steps(int32_t rank, int64_t before,
+                                                   int32_t count) const {
+  const Neighbours neighbours(shape, rank);
+  const auto number = [this](int64_t i) { return static_cast<int32_t>(i % numbers); };
+  StepWriter steps;
+  for (int64_t forward = before; forward < before + count; ++forward) {
+    const int64_t backward = forward - ahead(rank);
+    steps.exchange(backward > 0 ? neighbours.send_gradient(rank, number(backward - 1)) : Messages(),
+                   neighbours.receive_activation(rank, number(forward)));
+    steps.compute({PipelineWork::forward, rank, number(forward)});
+    steps.exchange(
+        neighbours.send_activation(rank, number(forward)),
+        backward >= 0 ? neighbours.receive_gradient(rank, number(backward)) : Messages());
+    if (backward >= 0) {
+      steps.compute({PipelineWork::backward, rank, number(backward)});
+    }
+  }
+  return steps.take();
+}
+
+std::vector<PipelineStep> AsynchronousOrder::drain(int32_t rank, int64_t micro_batches) const {
+  const Neighbours neighbours(shape, rank);
+  const auto number = [this](int64_t i) { return static_cast<int32_t>(i % numbers); };
+  StepWriter steps;
+  const int64_t first = std::max<int64_t>(0, micro_batches - ahead(rank));
+  for (int64_t backward = first; backward < micro_batches; ++backward) {
+    if (backward > 0) {
+      steps.begin_sends(neighbours.send_gradient(rank, number(backward - 1)));
+    }
+    steps.exchange(neighbours.receive_gradient(rank, number(backward)));
+    steps.compute({PipelineWork::backward, rank, number(backward)});
+    steps.finish_sends();
+  }
+  if (micro_batches > 0) {
+    steps.begin_sends(neighbours.send_gradient(rank, number(micro_batches - 1)));
+    steps.finish_sends();
+  }
+  return steps.take();
+}
 
 // In each slot: the action, then one batch of what it gives and of what the neighbours' give.
 std::vector<PipelineStep> steps_by_slots(const PipelineSchedule& schedule, int32_t rank) {
@@ -186,6 +238,9 @@ std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
     case PipelineScheduleKind::gpipe: return gpipe_steps(schedule.shape, rank);
     case PipelineScheduleKind::one_forward_one_backward:
       return one_forward_one_backward_steps(schedule.shape, rank);
+    case PipelineScheduleKind::pipe_dream:
+    case PipelineScheduleKind::pipe_dream_double_buffered:
+      return asynchronous_steps(schedule.shape, rank);
     default: return std::move(steps_by_messages(schedule)[static_cast<size_t>(rank)]);
   }
 }

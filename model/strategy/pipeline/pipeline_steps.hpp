@@ -41,6 +41,21 @@ std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
 /// Those of every rank.
 std::vector<std::vector<PipelineStep>> pipeline_steps(PipelineScheduleKind kind,
                                                       const PipelineSchedule& schedule);
+/// What a rank of an asynchronous pipeline does for some micro-batches while others are under way.
+struct AsynchronousOrder {
+  PipelineShape shape;
+  /// Micro-batches are numbered modulo this; at least as many as are under way at once.
+  int32_t numbers = 1;
+
+  /// How many forwards a rank is ahead of its backwards.
+  int32_t ahead(int32_t rank) const { return shape.ranks - 1 - rank; }
+  /// Forwards of the next `count` micro-batches, each with the backward of one that came before;
+  /// `before`: micro-batches since the pipeline was empty.
+  std::vector<PipelineStep> steps(int32_t rank, int64_t before, int32_t count) const;
+  /// The backwards that are left after so many micro-batches.
+  std::vector<PipelineStep> drain(int32_t rank, int64_t micro_batches) const;
+};
+
 /// Each message apart, whatever the kind; by rank.
 std::vector<std::vector<PipelineStep>> steps_by_messages(const PipelineSchedule& schedule);
 /// At the end of each slot one batch of what the rank and its neighbours make in it, whatever the

@@ -14,10 +14,11 @@ void Pipeline::finish_step(Rank& rank, const StepOptions& options) {
   } else {
     forget_passages(rank);
   }
-  share_loss(rank);
+  share_loss(rank, options.training ? pipeline_.training_loss_on_all_stages
+                                    : pipeline_.loss_on_all_stages);
 }
 
-void Pipeline::share_loss(Rank& rank) {
+void Pipeline::share_loss(Rank& rank, bool with_all_stages) {
   const int32_t last = shape().rank_of(shape().stages() - 1);
   const SiteId site = site_id(pipeline_sites::send_loss);
   if (place_.in_pipeline == last) {
@@ -29,10 +30,13 @@ void Pipeline::share_loss(Rank& rank) {
     loss_ready_ =
         rank.compute(call, {replica_.compute(), {}, site_id(pipeline_sites::average_loss)});
     average_loss(rank);
+  } else if (!with_all_stages && std::exchange(knows_loss_, false)) {
+    loss_ready_ = elementwise(rank, Kernel::fill, {}, {loss_}, -1, {replica_.compute(), {}, site});
   } else {
     loss_ready_ = rank.event({replica_.compute(), {}, site});
   }
-  if (pipeline_.loss_on_all_stages && shape().ranks > 1) {
+  if (with_all_stages && shape().ranks > 1) {
+    knows_loss_ = true;
     const Ticket sent = rank.broadcast(group_, loss_, place_.rank_in_world(last, pipeline_.mesh),
                                        {communication_stream, {loss_ready_}, site});
     loss_ready_ = rank.event({replica_.compute(), {sent}, site});

@@ -62,7 +62,7 @@ struct NamedSchedule {
   std::string_view class_name;
 };
 
-constexpr std::array<NamedSchedule, 7> named_schedules{{
+constexpr std::array<NamedSchedule, 9> named_schedules{{
     {Kind::gpipe, "GPipe", "ScheduleGPipe"},
     {Kind::one_forward_one_backward, "1F1B", "Schedule1F1B"},
     {Kind::interleaved, "Interleaved1F1B", "ScheduleInterleaved1F1B"},
@@ -70,6 +70,8 @@ constexpr std::array<NamedSchedule, 7> named_schedules{{
     {Kind::interleaved_zero_bubble, "InterleavedZeroBubble", "ScheduleInterleavedZeroBubble"},
     {Kind::zero_bubble_v, "ZBVZeroBubble", "ScheduleZBVZeroBubble"},
     {Kind::dual_pipe_v, "DualPipeV", "ScheduleDualPipeV"},
+    {Kind::pipe_dream, "PipeDream", "PipeDream"},
+    {Kind::pipe_dream_double_buffered, "PipeDream-2BW", "PipeDream2BW"},
 }};
 
 bool are_same(std::string_view one, std::string_view other) {
@@ -94,7 +96,11 @@ std::string_view name_of(PipelineScheduleKind kind) {
 }
 
 bool is_single_stage(PipelineScheduleKind kind) {
-  return kind == Kind::gpipe || kind == Kind::one_forward_one_backward;
+  return kind == Kind::gpipe || kind == Kind::one_forward_one_backward || is_asynchronous(kind);
+}
+
+bool is_asynchronous(PipelineScheduleKind kind) {
+  return kind == Kind::pipe_dream || kind == Kind::pipe_dream_double_buffered;
 }
 
 StagePlacement placement_of(PipelineScheduleKind kind) {
@@ -143,6 +149,8 @@ PipelineSchedule make_pipeline_schedule(PipelineScheduleKind kind, const Pipelin
     switch (kind) {
       case Kind::gpipe: schedule.slots.push_back(gpipe_slots(shape, rank)); break;
       case Kind::one_forward_one_backward:
+      case Kind::pipe_dream:
+      case Kind::pipe_dream_double_buffered:
         schedule.slots.push_back(one_forward_one_backward_slots(shape, rank));
         break;
       case Kind::interleaved: schedule.slots.push_back(interleaved_slots(shape, rank)); break;

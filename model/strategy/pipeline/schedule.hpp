@@ -56,7 +56,8 @@ struct PipelineShape {
   std::vector<int32_t> stages_of(int32_t rank) const;
 };
 
-/// The schedules that torch.distributed.pipelining has, by its names.
+/// The schedules that torch.distributed.pipelining has, by its names, and two that never empty the
+/// pipeline between steps.
 enum class PipelineScheduleKind : uint8_t {
   gpipe,
   one_forward_one_backward,
@@ -65,15 +66,20 @@ enum class PipelineScheduleKind : uint8_t {
   interleaved_zero_bubble,
   zero_bubble_v,
   dual_pipe_v,
+  pipe_dream,                  ///< Narayanan et al. 2019: an update after every backward
+  pipe_dream_double_buffered,  ///< 2BW, Narayanan et al. 2021: two versions of the weights
 };
 
 /// "GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble",
-/// "DualPipeV"; any case, with or without "Schedule" before it. Nothing: it is none of them.
+/// "DualPipeV", "PipeDream", "PipeDream-2BW"; any case, with or without "Schedule" before it.
+/// Nothing: it is none of them.
 std::optional<PipelineScheduleKind> pipeline_schedule_named(std::string_view name);
 std::string_view name_of(PipelineScheduleKind kind);
 /// One stage a rank, whose messages follow from what it does itself; else several, whose messages
 /// follow from the slots of all ranks.
 bool is_single_stage(PipelineScheduleKind kind);
+/// Micro-batches stay under way from one step to the next.
+bool is_asynchronous(PipelineScheduleKind kind);
 StagePlacement placement_of(PipelineScheduleKind kind);
 
 /// Why a schedule cannot be made in this shape, as torch says it; empty: it can.
@@ -85,6 +91,7 @@ struct PipelineSchedule {
   std::vector<std::vector<std::optional<PipelineAction>>> slots;  ///< by rank
 };
 
+/// Of an asynchronous kind: from an empty pipeline to an empty one, whatever the steps between.
 /// Throws ContractViolation where why_no_schedule() has an answer. The order of every rank's
 /// actions is that of torch/distributed/pipelining/schedules.py.
 PipelineSchedule make_pipeline_schedule(PipelineScheduleKind kind, const PipelineShape& shape);

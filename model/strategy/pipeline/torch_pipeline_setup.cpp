@@ -8,6 +8,7 @@
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/collective_parts.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
+#include "model/strategy/pipeline/asynchronous_pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "model/strategy/pipeline/torch_pipeline.hpp"
 #include "model/strategy/strategy_steps.hpp"
@@ -172,13 +173,19 @@ StrategyEntry pipeline_parallel() {
   entry.arguments = {pipeline_arguments().begin(), pipeline_arguments().end()};
   add_steps(pipeline_sites::every_step, entry.sites);
   add_steps(ddp_sites::every_step, entry.sites);
-  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<TorchPipeline>(plan, pipeline_plan_of(plan, arguments));
+  entry.make = [](const TrainingPlan& plan,
+                  const StrategyArguments& arguments) -> std::unique_ptr<Strategy> {
+    PipelinePlan pipeline = pipeline_plan_of(plan, arguments);
+    if (is_asynchronous(pipeline.kind)) {
+      return std::make_unique<AsynchronousPipeline>(plan, std::move(pipeline));
+    }
+    return std::make_unique<TorchPipeline>(plan, std::move(pipeline));
   };
   add_steps(tensor_sites::every_step, entry.sites);
   entry.membership = pipeline_membership;
   entry.cut = cut_for_pipeline;
   entry.ideal_bubble = ideal_bubble;
+  entry.trainer_limits = pipeline_limits;
   return entry;
 }
 

@@ -55,6 +55,7 @@ struct Counted {
   int64_t times_of_last = 0;  ///< of the last of these
   std::vector<int64_t> by_callbacks;
   std::vector<size_t> logged;  ///< values by result, of the loop
+  Staleness staleness{};
 };
 
 /// Lightning's Trainer on one rank: what loops share, and the statements that need a trainer.
@@ -183,7 +184,8 @@ class Training final : public TrainerScope {
             updates.size(),
             updates.empty() ? 0 : updates.back().times,
             callbacks_.counted(),
-            results == nullptr ? std::vector<size_t>() : results->counted()};
+            results == nullptr ? std::vector<size_t>() : results->counted(),
+            strategy_->staleness().value_or(Staleness{})};
   }
   /// Counts `times` more of what has been counted since `earlier`: the world has left it out.
   void repeat_since(const Counted& earlier, int64_t times);
@@ -333,6 +335,7 @@ class Training final : public TrainerScope {
   bool requires_gradient_sync_ = true;  ///< what set_requires_gradient_sync has set
   bool has_whole_parameters_ = false;   ///< inside of summon_full_params
   bool engine_steps_ = true;            ///< in this batch; Lightning may count otherwise
+  Staleness staleness_left_out_{};      ///< of what the world has left out
   int64_t micro_batches_ = 0;           ///< of the training, where the strategy accumulates
   double loss_factor_ = 1;
   std::optional<LossScale> loss_scale_;   ///< of the precision plugin, under 16-mixed

@@ -94,6 +94,10 @@ void Training::repeat_since(const Counted& earlier, int64_t times) {
   progress.repeat_since(earlier.progress, times);
   callbacks_.repeat_since(earlier.by_callbacks, times);
   repeat_updates_since(earlier, times);
+  const Staleness now = strategy_->staleness().value_or(Staleness{});
+  staleness_left_out_.merge({(now.pushes - earlier.staleness.pushes) * times,
+                             (now.updates - earlier.staleness.updates) * times, now.most,
+                             (now.dropped - earlier.staleness.dropped) * times});
   micro_batches_ += (micro_batches_ - earlier.micro_batches) * times;
   if (results != nullptr) {
     results->repeat_since(earlier.logged, times);

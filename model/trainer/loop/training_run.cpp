@@ -42,6 +42,10 @@ Program Training::run_script() {
     log_.skipped_steps = loss_scale()->skipped_steps();
   }
   if (is_set_up_) {
+    log_.staleness = strategy_->staleness();
+    if (log_.staleness) {
+      log_.staleness->merge(staleness_left_out_);
+    }
     log_.compression_error = strategy_->compression_error(rank_);
   }
 }

@@ -83,6 +83,32 @@ void name_wrong_arguments(Preparation& preparation, const StrategyEntry& entry,
   }
 }
 
+// False: the Trainer asks for something that the strategy cannot do with its arguments.
+bool check_trainer_limits(Preparation& preparation, const StrategyEntry& entry,
+                          const TrainingProgram& program) {
+  if (!entry.trainer_limits) {
+    return true;
+  }
+  const TrainerLimits limits = entry.trainer_limits(program.strategy_arguments);
+  const size_t before = preparation.problems.size();
+  const auto refuse = [&preparation](const TrainerLimit& limit, bool asks, const auto& key) {
+    if (asks && key && !limit.why_not.empty()) {
+      add_problem(preparation, Kind::invalid, key->place, limit.why_not, limit.remedy);
+    }
+  };
+  const TrainerSpec& trainer = *preparation.scenario->trainer;
+  const bool by_norm =
+      program.trainer.gradient_clipping.algorithm == GradientClipping::Algorithm::norm;
+  refuse(limits.accumulation, program.trainer.accumulate_grad_batches > 1,
+         trainer.accumulate_grad_batches);
+  refuse(limits.clipping_by_norm, by_norm, trainer.gradient_clip_val);
+  if (preparation.scenario->program) {
+    refuse(limits.manual, !program.trainer.automatic_optimization,
+           preparation.scenario->program->automatic_optimization);
+  }
+  return preparation.problems.size() == before;
+}
+
 void note_membership(Preparation& preparation, const StrategyEntry& entry,
                      const TrainingProgram& program) {
   Place place;
@@ -123,6 +149,9 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
       preparation.problems.push_back(own.problem);
       return false;
     }
+  }
+  if (!check_trainer_limits(preparation, entry, program)) {
+    return false;
   }
   // One entry may stand for several strategies: "deepspeed" for each of its stages.
   const std::string_view name = made.strategy->name();

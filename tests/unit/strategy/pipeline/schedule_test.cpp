@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -22,7 +23,9 @@ constexpr Kind every_kind[] = {Kind::gpipe,
                                Kind::looped_breadth_first,
                                Kind::interleaved_zero_bubble,
                                Kind::zero_bubble_v,
-                               Kind::dual_pipe_v};
+                               Kind::dual_pipe_v,
+                               Kind::pipe_dream,
+                               Kind::pipe_dream_double_buffered};
 
 PipelineSchedule schedule_of(Kind kind, int32_t ranks, int32_t micro_batches, int32_t each = 0) {
   const int32_t stages = each > 0 ? each : is_single_stage(kind) ? 1 : 2;
@@ -95,6 +98,36 @@ TEST_CASE("GPipe and 1F1B idle for one micro-batch less than there are ranks") {
         CHECK(makespan_of(schedule_of(kind, ranks, micro_batches)) ==
               3 * (micro_batches + ranks - 1));
       }
+    }
+  }
+}
+
+// Filling and emptying take (P - 1)(tf + tb) in all, as those of one step of 1F1B do, and nothing
+// lies between: P ranks take 3 units of time for each further micro-batch.
+TEST_CASE("asynchronous schedules fill the pipeline once for all micro-batches") {
+  for (const Kind kind : {Kind::pipe_dream, Kind::pipe_dream_double_buffered}) {
+    for (int32_t ranks = 1; ranks <= 6; ++ranks) {
+      for (const int32_t micro_batches : {ranks, 2 * ranks, 16 * ranks}) {
+        CAPTURE(ranks, micro_batches);
+        const PipelineSchedule schedule = schedule_of(kind, ranks, micro_batches);
+        CHECK(makespan_of(schedule) == 3 * (micro_batches + ranks - 1));
+        CHECK(makespan_with_messages(pipeline_steps(kind, schedule), {}) ==
+              3 * (micro_batches + ranks - 1));
+      }
+    }
+  }
+}
+
+// A step ends anywhere: what comes before and behind it together is what is done without it.
+TEST_CASE("steps of an asynchronous pipeline continue one another") {
+  for (int32_t ranks = 1; ranks <= 5; ++ranks) {
+    const AsynchronousOrder order{{ranks, 1, 12}, 12};
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      CAPTURE(ranks, rank);
+      std::vector<PipelineStep> parts = order.steps(rank, 0, 5);
+      std::ranges::copy(order.steps(rank, 5, 1), std::back_inserter(parts));
+      std::ranges::copy(order.steps(rank, 6, 6), std::back_inserter(parts));
+      CHECK(parts == order.steps(rank, 0, 12));
     }
   }
 }
