@@ -16,8 +16,10 @@ using namespace lockstep::test;
 namespace {
 
 /// Four stages that take 1 ms forth and 2 ms back for each of four micro-batches.
-Rehearsal piped(const std::string& schedule, const std::string& more = "") {
+Rehearsal piped(const std::string& schedule, const std::string& more = "",
+                const std::string& lightning = "2.6") {
   return advised(fmt::format(R"yaml(version: 1
+versions: {{lightning: "{}"}}
 cluster: {{preset: dgx-h100, nodes: 1}}
 model:
   input: [1]
@@ -31,7 +33,7 @@ data: {{train: {{samples: 32, batch_size: 4}}}}
 trainer: {{accelerator: gpu, devices: 4, max_epochs: 1, num_sanity_val_steps: 0{},
            strategy: {{PipelineStrategy: {{schedule: {}, n_microbatches: 4}}}}}}
 )yaml",
-                             more, schedule));
+                             lightning, more, schedule));
 }
 
 double ms(Time time) { return 1000 * seconds(time); }
@@ -61,6 +63,24 @@ TEST_CASE("ranks of a pipeline wait for each other as long as its bubble") {
       CHECK(rank.most_held == (std::string(schedule) == "GPipe" ? 4 : 4 - at));
       CHECK(rank.memory_peak == ran.results.ranks[static_cast<size_t>(at)].memory.peak);
     }
+  }
+}
+
+// Lightning 2.5.2 has nothing by which ranks meet between batches. A stage keeps as many
+// micro-batches as there are stages from it to the last one, also those that steps before brought,
+// and has 4 x 3 ms to compute in a step.
+TEST_CASE("ranks of an asynchronous pipeline hold what steps before brought, and do not wait") {
+  const Rehearsal ran = piped("PipeDream-2BW", "", "2.5.2");
+  const auto times = pipeline_times(ran.run, ran.results);
+  REQUIRE(times);
+  REQUIRE(times->ranks.size() == 4);
+  for (int32_t at = 0; at < 4; ++at) {
+    const TimesOfPipelineRank& rank = times->ranks[static_cast<size_t>(at)];
+    CAPTURE(at);
+    CHECK(ms(rank.forward) == Approx(4).margin(0.1));
+    CHECK(ms(rank.backward) == Approx(8).margin(0.1));
+    CHECK(ms(rank.waited) == Approx(0).margin(0.2));
+    CHECK(rank.most_held == 4 - at);
   }
 }
 

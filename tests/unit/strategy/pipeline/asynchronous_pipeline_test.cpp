@@ -8,6 +8,7 @@
 #include "model/strategy/pipeline/asynchronous_pipeline.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "model/strategy/pipeline/pipeline_plan.hpp"
 #include "model/strategy/registry.hpp"
@@ -71,7 +72,8 @@ int64_t version_of(Delay delay, int64_t batch, int64_t stage, int64_t stages, in
 
 /// What one thread makes of it, batch after batch.
 Weights trained_by_hand(const Weights& first, Delay delay, const TrainingPlan& plan,
-                        const Shard& shard, int64_t batches, int64_t evaluate_before = 0) {
+                        const Shard& shard, int64_t batches, int64_t evaluate_before = 0,
+                        double decay = 1) {
   std::vector<Weights> versions{first};
   for (int64_t batch = 0; batch < batches; ++batch) {
     const int64_t drained = batch >= evaluate_before ? evaluate_before : 0;
@@ -90,9 +92,10 @@ Weights trained_by_hand(const Weights& first, Delay delay, const TrainingPlan& p
     }
     const Weights gradient = gradient_of(by, inputs, targets);
     Weights next = versions.back();
+    const double rate = learning_rate * std::pow(decay, batch);
     for (size_t stage = 0; stage < next.size(); ++stage) {
-      next[stage].weight -= learning_rate * gradient[stage].weight;
-      next[stage].bias -= learning_rate * gradient[stage].bias;
+      next[stage].weight -= rate * gradient[stage].weight;
+      next[stage].bias -= rate * gradient[stage].bias;
     }
     versions.push_back(next);
   }
@@ -229,6 +232,68 @@ TEST_CASE("an evaluation finds an empty pipeline") {
   }
 }
 
+namespace {
+
+/// Batches with a learning rate of their own each, and a checkpoint behind them.
+Program train_with_schedule(Rank& rank, Strategy* strategy, Shard shard, int64_t batches,
+                            double decay, std::vector<Values>* saved) {
+  co_await strategy->setup(rank, Stage::fit);
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    co_await strategy->forward(rank, shard(rank.id(), batch), StepOptions());
+    UpdateOptions options;
+    options.learning_rate = learning_rate * std::pow(decay, batch);
+    co_await strategy->optimizer_step(rank, options);
+  }
+  co_await strategy->save_checkpoint(rank, {}, no_site);
+  const Ticket all = rank.event();
+  co_await rank.settle(all);
+  for (const HeldParameter& held : strategy->held_parameters()) {
+    saved->push_back(rank.read(held.value));
+  }
+  co_await strategy->teardown(rank);
+}
+
+}  // namespace
+
+// Each stage updates by the learning rate of the step that brought the batch, however much later;
+// a checkpoint holds what has seen all batches.
+TEST_CASE("a checkpoint holds all updates, each by the learning rate of its own batch") {
+  constexpr double decay = 0.5;
+  for (const Case& training : {Case{Delay::stashing, 3, 1}, Case{Delay::double_buffered, 3, 4}}) {
+    CAPTURE(static_cast<int>(training.delay));
+    const Network network = chain_of(training.stages);
+    const TrainingPlan plan = plan_of(network, training.stages);
+    const Shard shard = shard_of(training);
+    const Weights first =
+        weights_of(train_simulated(plan, training.stages, maker_of(training), shard, 0));
+    RunOptions options;
+    options.world_size = training.stages;
+    options.numerics = true;
+    options.network = &network;
+    sim::ExplicitComputeCost compute;
+    sim::FlatNetworkCost links(training.stages, BytesPerSecond(50'000'000'000), Time(500'000));
+    sim::SimulationOptions simulation;
+    simulation.compute = &compute;
+    simulation.communication = &links;
+    Trained trained;
+    trained.parameters.resize(static_cast<size_t>(training.stages));
+    for (int32_t rank = 0; rank < training.stages; ++rank) {
+      trained.strategies.push_back(maker_of(training)(plan));
+    }
+    trained.result = sim::simulate(options, simulation, [&](Rank& rank) {
+      const auto index = static_cast<size_t>(rank.id());
+      return train_with_schedule(rank, trained.strategies[index].get(), shard, 5, decay,
+                                 &trained.parameters[index]);
+    });
+    REQUIRE_FALSE(trained.result.hung);
+    const auto by_hand = [&](double rate) {
+      return trained_by_hand(first, training.delay, plan, shard, 5, 0, rate);
+    };
+    check_same(weights_of(trained), by_hand(decay));
+    CHECK(differ(by_hand(decay), by_hand(1)));
+  }
+}
+
 // Stage s of S keeps S - s versions (PipeDream), each stage S with vertical sync, and 2 with 2BW,
 // of which the last stage needs both.
 TEST_CASE("each stage keeps as many versions of its weights as batches need") {
@@ -269,6 +334,20 @@ TEST_CASE("gradients are as old as the stage is far from the last one") {
     // 0, 1, .. oldest, oldest, ..
     CHECK(*staleness == Staleness{9, 9 * oldest - oldest * (oldest + 1) / 2, oldest, 0});
   }
+}
+
+// A stage has something to compute at any time, once the pipeline is full; of one rank there is no
+// bubble to speak of.
+TEST_CASE("the bubble of an asynchronous schedule is none") {
+  for (const Case& training : {Case{Delay::stashing, 4, 1}, Case{Delay::double_buffered, 4, 4},
+                               Case{Delay::double_buffered, 4, 9}}) {
+    CAPTURE(static_cast<int>(training.delay), training.micro_batches);
+    const std::optional<PipelineBubble> bubble = ideal_bubble(arguments_of(training), 4);
+    REQUIRE(bubble);
+    CHECK(bubble->of_schedule == 0);
+    CHECK(bubble->with_messages == 0);
+  }
+  CHECK_FALSE(ideal_bubble(arguments_of({Delay::stashing, 1, 1}), 1));
 }
 
 namespace {
