@@ -313,7 +313,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, raised_findings(run, findings));
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
-  append(findings, unordered_calls(run));
+  add_unordered_calls(run, findings);
   append(findings, learning_rate_findings(run));
   append(findings, metric_findings(run));
   append(findings, idle_monitors(run));

@@ -9,8 +9,11 @@ using namespace lockstep::cli;
 
 namespace {
 
-std::vector<Finding> mixed_calls_and_replicas(Level level_of_calls) {
-  return {finding_of("LS103", level_of_calls, "rank 0 and rank 1 do not call all_reduce in order"),
+std::vector<Finding> mixed_calls_and_replicas(Level level_of_calls, int64_t call = 5) {
+  Finding calls =
+      finding_of("LS103", level_of_calls, "rank 0 and rank 1 do not call all_reduce in order");
+  calls.call = call;
+  return {calls,
           finding_of("LS305", Level::error, "rank 1 does not hold the same weight as rank 0")};
 }
 
@@ -40,6 +43,9 @@ TEST_CASE(
     "an order that might differ has mixed no data, so differing replicas have another cause") {
   OneRun run = run_of_two_ranks();
   std::vector<Finding> findings = mixed_calls_and_replicas(Level::warning);
+  fold_consequences(run, findings);
+  CHECK(findings.size() == 2);
+  findings = mixed_calls_and_replicas(Level::error, 0);  // about no call
   fold_consequences(run, findings);
   CHECK(findings.size() == 2);
 }
