@@ -89,7 +89,8 @@ void take_over(Finding& finding, const Finding& consequence) {
     finding.call = consequence.call;
     finding.did = consequence.did;
   }
-  if (consequence.code != finding.code) {
+  const bool is_known = std::ranges::find(finding.also, consequence.code) != finding.also.end();
+  if (consequence.code != finding.code && !is_known) {
     finding.also.push_back(consequence.code);
   }
   finding.follows.push_back(fmt::format("in this run {}", consequence.title));

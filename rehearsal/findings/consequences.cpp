@@ -34,7 +34,9 @@ void tell_in(const Finding& consequence, const std::string& decides, Finding& ca
                        [&](const std::string& line) { return !is_told || !tells_decision(line); });
 }
 
-void fold_scaled_rates(const OneRun& run, std::vector<Finding>& findings) {
+}  // namespace
+
+void fold_consequences(const OneRun& run, std::vector<Finding>& findings) {
   const auto replicas = std::ranges::find(findings, std::string("LS305"), &Finding::code);
   if (replicas == findings.end()) {
     return;
@@ -47,34 +49,10 @@ void fold_scaled_rates(const OneRun& run, std::vector<Finding>& findings) {
         decides_apart(decision)) {
       tell_in(*replicas, decision.name, *local);
       findings.erase(replicas);
+      sort_findings(findings);
       return;
     }
   }
-}
-
-// Calls of another order that completed gave each other their data. An order that could differ, and
-// did not in this run, is an LS103 about no call.
-void fold_mixed_data(const OneRun& run, std::vector<Finding>& findings) {
-  const auto mixed = std::ranges::find_if(findings, [](const Finding& finding) {
-    return finding.code == "LS103" && finding.level == Level::error && finding.call > 0;
-  });
-  if (run.result.hung || mixed == findings.end()) {
-    return;
-  }
-  const auto replicas = std::ranges::find(findings, std::string("LS305"), &Finding::code);
-  if (replicas != findings.end()) {
-    mixed->also.push_back(replicas->code);
-    mixed->follows.push_back(replicas->title);
-    findings.erase(replicas);
-  }
-}
-
-}  // namespace
-
-void fold_consequences(const OneRun& run, std::vector<Finding>& findings) {
-  fold_scaled_rates(run, findings);
-  fold_mixed_data(run, findings);
-  sort_findings(findings);
 }
 
 }  // namespace lockstep::cli

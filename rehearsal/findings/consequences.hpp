@@ -8,8 +8,7 @@
 namespace lockstep::cli {
 
 /// One defect is one finding: a value of one rank by which a scheduler changes rates (LS302) tells
-/// the replicas that drift apart by it (LS305), which are no finding of their own then. So do calls
-/// of another order (LS103) that completed with each other's data.
+/// the replicas that drift apart by it (LS305), which are no finding of their own then.
 void fold_consequences(const OneRun& run, std::vector<Finding>& findings);
 
 }  // namespace lockstep::cli
