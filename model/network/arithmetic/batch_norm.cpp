@@ -9,20 +9,6 @@ namespace lockstep {
 
 namespace {
 
-/// Calls visit(element, channel) in memory order, so that every channel's sum has increasing
-/// indices.
-template <class Visit>
-void for_each_element(const BatchNormShape& shape, Visit visit) {
-  size_t element = 0;
-  for (int64_t sample = 0; sample < shape.batch; ++sample) {
-    for (int64_t channel = 0; channel < shape.channels; ++channel) {
-      for (int64_t place = 0; place < shape.spatial; ++place) {
-        visit(element++, static_cast<size_t>(channel));
-      }
-    }
-  }
-}
-
 /// 1 / sqrt(variance + eps) for each channel.
 template <class T>
 std::vector<T> inverse_deviations(const Values& variance, double eps) {
@@ -58,12 +44,12 @@ void batch_norm_statistics(const Values& input, const BatchNormShape& shape, Val
     const std::vector<T> x = numbers_of<T>(input);
     const T count = static_cast<T>(shape.values_per_channel());
     std::vector<T> center(static_cast<size_t>(shape.channels));
-    for_each_element(shape, [&](size_t i, size_t channel) { center[channel] += x[i]; });
+    shape.for_each_element([&](size_t i, size_t channel) { center[channel] += x[i]; });
     for (T& value : center) {
       value /= count;
     }
     std::vector<T> spread(center.size());
-    for_each_element(shape, [&](size_t i, size_t channel) {
+    shape.for_each_element([&](size_t i, size_t channel) {
       spread[channel] += (x[i] - center[channel]) * (x[i] - center[channel]);
     });
     for (T& value : spread) {
@@ -107,7 +93,7 @@ void batch_norm_normalise(const Values& input, const Values& mean, const Values&
     const std::vector<T> inverse = inverse_deviations<T>(variance, eps);
     const std::vector<T> factor = numbers_or<T>(weight, shape, 1);
     const std::vector<T> shift = numbers_or<T>(bias, shape, 0);
-    for_each_element(shape, [&](size_t i, size_t channel) {
+    shape.for_each_element([&](size_t i, size_t channel) {
       y[i] = (y[i] - center[channel]) * inverse[channel] * factor[channel] + shift[channel];
     });
     store_numbers(y, output);
@@ -127,7 +113,7 @@ void batch_norm_gradient_sums(const Values& input, const Values& output_gradient
     const std::vector<T> inverse = inverse_deviations<T>(variance, eps);
     std::vector<T> sum(center.size());
     std::vector<T> product(center.size());
-    for_each_element(shape, [&](size_t i, size_t channel) {
+    shape.for_each_element([&](size_t i, size_t channel) {
       sum[channel] += dy[i];
       product[channel] += dy[i] * ((x[i] - center[channel]) * inverse[channel]);
     });
@@ -152,7 +138,7 @@ void batch_norm_input_gradient(const Values& input, const Values& output_gradien
     const std::vector<T> sum = numbers_of<T>(gradient_sum);
     const std::vector<T> product = numbers_of<T>(product_sum);
     const T count = static_cast<T>(values_per_channel);
-    for_each_element(shape, [&](size_t i, size_t channel) {
+    shape.for_each_element([&](size_t i, size_t channel) {
       const T normalised = (x[i] - center[channel]) * inverse[channel];
       const T centered =
           gradient[i] - sum[channel] / count - normalised * (product[channel] / count);
@@ -170,9 +156,8 @@ void batch_norm_input_gradient_of_evaluation(const Values& output_gradient, cons
     std::vector<T> gradient = numbers_of<T>(output_gradient);
     const std::vector<T> inverse = inverse_deviations<T>(variance, eps);
     const std::vector<T> factor = numbers_or<T>(weight, shape, 1);
-    for_each_element(shape, [&](size_t i, size_t channel) {
-      gradient[i] *= factor[channel] * inverse[channel];
-    });
+    shape.for_each_element(
+        [&](size_t i, size_t channel) { gradient[i] *= factor[channel] * inverse[channel]; });
     store_numbers(gradient, input_gradient);
   });
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "model/core/values.hpp"
@@ -18,6 +19,20 @@ struct BatchNormShape {
   int64_t spatial = 1;
   int64_t values_per_channel() const { return batch * spatial; }
   int64_t elements() const { return batch * channels * spatial; }
+
+  /// Calls visit(element, channel) in memory order, so that every channel's sum has increasing
+  /// indices.
+  template <class Visit>
+  void for_each_element(Visit visit) const {
+    size_t element = 0;
+    for (int64_t sample = 0; sample < batch; ++sample) {
+      for (int64_t channel = 0; channel < channels; ++channel) {
+        for (int64_t place = 0; place < spatial; ++place) {
+          visit(element++, static_cast<size_t>(channel));
+        }
+      }
+    }
+  }
 };
 
 /// Fewer than two values in a channel throw ArithmeticError, as torch does in training.

@@ -10,19 +10,6 @@ namespace lockstep {
 
 namespace {
 
-/// Calls visit(element, channel) in memory order.
-template <class Visit>
-void for_each_value(const BatchNormShape& shape, Visit visit) {
-  size_t element = 0;
-  for (int64_t sample = 0; sample < shape.batch; ++sample) {
-    for (size_t channel = 0; channel < static_cast<size_t>(shape.channels); ++channel) {
-      for (int64_t place = 0; place < shape.spatial; ++place) {
-        visit(element++, channel);
-      }
-    }
-  }
-}
-
 int64_t channels_of(const Values& statistics) { return (statistics.size() - 1) / 2; }
 
 }  // namespace
@@ -36,11 +23,11 @@ void own_statistics(const Values& input, const BatchNormShape& shape, double eps
     const T count = static_cast<T>(shape.values_per_channel());
     const auto channels = static_cast<size_t>(shape.channels);
     std::vector<T> result(2 * channels + 1);
-    for_each_value(shape, [&](size_t i, size_t channel) { result[channel] += x[i]; });
+    shape.for_each_element([&](size_t i, size_t channel) { result[channel] += x[i]; });
     for (size_t channel = 0; channel < channels; ++channel) {
       result[channel] /= count;
     }
-    for_each_value(shape, [&](size_t i, size_t channel) {
+    shape.for_each_element([&](size_t i, size_t channel) {
       const T distance = x[i] - result[channel];
       result[channels + channel] += distance * distance;
     });
@@ -109,7 +96,7 @@ void own_gradient_sums(const Values& input, const Values& output_gradient, const
     const std::vector<T> dy = numbers_of<T>(output_gradient);
     const std::vector<T> center = numbers_of<T>(mean_of(statistics));
     std::vector<T> result(static_cast<size_t>(sums.size()));
-    for_each_value(shape, [&](size_t i, size_t channel) {
+    shape.for_each_element([&](size_t i, size_t channel) {
       result[channel] += dy[i];
       result[center.size() + channel] += dy[i] * (x[i] - center[channel]);
     });
@@ -131,7 +118,7 @@ void shared_input_gradient(const Values& input, const Values& output_gradient,
     const std::vector<T> factor =
         weight == nullptr ? std::vector<T>(channels, T{1}) : numbers_of<T>(*weight);
     const T count = known.back();
-    for_each_value(shape, [&](size_t i, size_t channel) {
+    shape.for_each_element([&](size_t i, size_t channel) {
       const T inverse = known[channels + channel];
       const T slope = inverse * inverse * sum[channels + channel] / count;
       gradient[i] = (gradient[i] - sum[channel] / count - (x[i] - known[channel]) * slope) *
