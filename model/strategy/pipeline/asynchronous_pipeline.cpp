@@ -11,6 +11,15 @@
 
 namespace lockstep {
 
+namespace {
+
+// What a hook of the program may still ask for, which the arguments of the Trainer do not show.
+[[noreturn]] void refuse_at_update(const TrainerLimit& limit) {
+  throw ProgramException(site_id(pipeline_sites::update), limit.why_not + "; " + limit.remedy);
+}
+
+}  // namespace
+
 AsynchronousPipeline::AsynchronousPipeline(const TrainingPlan& plan, PipelinePlan pipeline)
     : Pipeline(plan, plan, std::move(pipeline)) {}
 
@@ -42,20 +51,15 @@ Program AsynchronousPipeline::before_micro_batches(Rank&, bool training) {
   if (training && updates_asked_ != batches_) {
     throw ProgramException(site_id(pipeline_sites::update),
                            "a batch of an asynchronous pipeline came before the optimizer step of "
-                           "the one before: each "
-                           "batch has an update of its own; let every training step make one");
+                           "the one before: each batch has an update of its own; let every "
+                           "training step make one");
   }
   co_return;
 }
 
 StepOptions AsynchronousPipeline::as_computed(const StepOptions& options) const {
   if (options.training && (!options.synchronise || options.loss_factor != 1)) {
-    throw ProgramException(
-        site_id(pipeline_sites::update),
-        fmt::format("{} updates after every batch and cannot accumulate several; leave "
-                    "accumulate_grad_batches out, or use schedule: PipeDream-2BW with a larger "
-                    "n_microbatches",
-                    name_of(pipeline_.kind)));
+    refuse_at_update(limits_of(pipeline_.kind).accumulation);
   }
   return options;
 }
@@ -101,12 +105,7 @@ void AsynchronousPipeline::finish_gradients(Rank&, const StepOptions&) { ++batch
 
 Program AsynchronousPipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
   if (options.clipping.algorithm == GradientClipping::Algorithm::norm && shape().ranks > 1) {
-    throw ProgramException(
-        site_id(pipeline_sites::update),
-        fmt::format("{} cannot clip by the norm of the whole model: its stages update at different "
-                    "times, and none knows the gradients of the others; use "
-                    "gradient_clip_algorithm: value, or schedule: 1F1B",
-                    name_of(pipeline_.kind)));
+    refuse_at_update(limits_of(pipeline_.kind).clipping_by_norm);
   }
   asked_.push_back(options);
   ++updates_asked_;

@@ -322,8 +322,7 @@ std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, i
                         1 - work / makespan_with_messages(pipeline_steps(kind, schedule), usual)};
 }
 
-TrainerLimits pipeline_limits(const StrategyArguments& arguments) {
-  const PipelineScheduleKind kind = kind_of(arguments);
+TrainerLimits limits_of(PipelineScheduleKind kind) {
   if (!is_asynchronous(kind)) {
     return {};
   }
@@ -338,12 +337,16 @@ TrainerLimits pipeline_limits(const StrategyArguments& arguments) {
       fmt::format("{} cannot clip by the norm of the whole model: its stages update at different "
                   "times, and none knows the gradients of the others",
                   name),
-      "write gradient_clip_algorithm: value, or use schedule: 1F1B"};
+      "use gradient_clip_algorithm: value, or schedule: 1F1B"};
   limits.manual = {fmt::format("{} under manual optimization is not modelled: stages update when a "
                                "batch has come back to them, not where training_step says so",
                                name),
                    "use automatic optimization"};
   return limits;
+}
+
+TrainerLimits pipeline_limits(const StrategyArguments& arguments) {
+  return limits_of(kind_of(arguments));
 }
 
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place) {

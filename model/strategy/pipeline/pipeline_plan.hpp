@@ -70,7 +70,8 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
 /// twice as long as a forward, and messages no time. Nothing: there is one rank. Throws
 /// ArgumentProblem.
 std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, int32_t world_size);
-/// Of asynchronous schedules.
+/// Of asynchronous schedules; the others have none.
+TrainerLimits limits_of(PipelineScheduleKind kind);
 TrainerLimits pipeline_limits(const StrategyArguments& arguments);
 /// Ranks of one pipeline get the same samples.
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place);
