@@ -118,6 +118,21 @@ cli::Rehearsal rehearsal_of(const std::string& text) {
   return std::move(jobs.front().result);
 }
 
+/// One that ran, and found nothing.
+cli::Rehearsal sound_rehearsal_of(const std::string& text) {
+  RC_LOG() << text;
+  cli::Rehearsal rehearsal = rehearsal_of(text);
+  for (const Problem& problem : rehearsal.problems) {
+    RC_LOG() << problem.message << "\n";
+  }
+  RC_ASSERT(rehearsal.ran());
+  for (const Finding& finding : rehearsal.findings) {
+    RC_LOG() << finding.code << " " << finding.title << "\n";
+  }
+  RC_ASSERT(rehearsal.findings.empty());
+  return rehearsal;
+}
+
 }  // namespace
 
 TEST_CASE("a pipeline trains what one device trains") {
@@ -125,17 +140,7 @@ TEST_CASE("a pipeline trains what one device trains") {
   const bool held = holds(test_name, 150, [&] {
     const PipelineCase training = *pipeline_cases();
     distribution.draw();
-    const std::string text = text_of(training, false);
-    RC_LOG() << text;
-    const cli::Rehearsal rehearsal = rehearsal_of(text);
-    for (const Problem& problem : rehearsal.problems) {
-      RC_LOG() << problem.message << "\n";
-    }
-    RC_ASSERT(rehearsal.ran());
-    for (const Finding& finding : rehearsal.findings) {
-      RC_LOG() << finding.code << " " << finding.title << "\n";
-    }
-    RC_ASSERT(rehearsal.findings.empty());
+    const cli::Rehearsal rehearsal = sound_rehearsal_of(text_of(training, false));
     RC_ASSERT(rehearsal.run.preparation.options.numerics);
     const cli::Rehearsal whole = rehearsal_of(text_of(training, true));
     RC_ASSERT(rehearsal.run.result.total_time == whole.run.result.total_time);
@@ -182,17 +187,7 @@ TEST_CASE("an asynchronous pipeline takes the time of all its steps") {
   const bool held = holds(asynchronous_test, 60, [&] {
     const PipelineCase training = *asynchronous_cases();
     distribution.draw();
-    const std::string text = text_of(training, false);
-    RC_LOG() << text;
-    const cli::Rehearsal rehearsal = rehearsal_of(text);
-    for (const Problem& problem : rehearsal.problems) {
-      RC_LOG() << problem.message << "\n";
-    }
-    RC_ASSERT(rehearsal.ran());
-    for (const Finding& finding : rehearsal.findings) {
-      RC_LOG() << finding.code << " " << finding.title << "\n";
-    }
-    RC_ASSERT(rehearsal.findings.empty());
+    const cli::Rehearsal rehearsal = sound_rehearsal_of(text_of(training, false));
     const cli::Rehearsal whole = rehearsal_of(text_of(training, true));
     RC_ASSERT(rehearsal.run.result.total_time == whole.run.result.total_time);
     for (size_t rank = 0; rank < rehearsal.run.preparation.log->ranks.size(); ++rank) {
