@@ -51,6 +51,10 @@ constexpr GuideClaim claims[] = {
     {"strategies-to-choose-from", "dp, ddp2, horovod and bagua are strategies to choose from.",
      right_only_if, "Lightning is older than 2.0, for ddp2 than 1.7", "all",
      "They were removed and are errors since.", "scenarios/guides/removed-strategies.yaml"},
+    {"ddp2-is-broken", "ddp2 is broken from PyTorch 1.9 on.", right, "", "up to Lightning 1.6",
+     "PyTorch dropped replicas within a process: of each node only the first device computes, and "
+     "1.7 has no ddp2.",
+     "scenarios/guides/removed-strategies.yaml:ddp2_in_1_7"},
     // dp and ddp.
     {"sixty-four-over-four", "64 samples over 4 GPUs are 12 for each.", wrong, "", "all",
      "DataParallel cuts with chunk: ceil(64 / 4) = 16.",
@@ -99,6 +103,10 @@ constexpr GuideClaim claims[] = {
      "this refers to the start", "all",
      "Starting processes and their data workers may take longer; a step does not.",
      "scenarios/guides/spawn-trains-alike.yaml:spawned"},
+    {"few-workers-under-spawn", "Under ddp_spawn num_workers must be small, which makes it slow.",
+     right_only_if, "this refers to the start of the workers", "all",
+     "Each start of them pickles the data set. Once they run, they load as fast as under ddp.",
+     "scenarios/guides/workers-under-spawn.yaml:spawned"},
     // Logging and metrics.
     {"sync-dist-of-averages", "sync_dist=True is right for a value that may be averaged.",
      right_only_if, "the ranks divide the number of samples", "from Lightning 2.0 on",
@@ -196,6 +204,11 @@ constexpr GuideClaim claims[] = {
      "Unproven: its own figures for one algorithm differ by 1.4 times; the effect of the language "
      "is not shown.",
      "scenarios/guides/same-algorithm.yaml:buckets_of_bagua"},
+    {"bagua-net-by-its-launcher", "Bagua-Net and autotuning work only under Bagua's own launcher.",
+     right, "", "up to Lightning 1.9",
+     "They are its options. Without them Bagua issues the same calls, whoever starts the "
+     "processes.",
+     "scenarios/guides/launcher-of-bagua.yaml:by_baguarun"},
     // Parameter servers.
     {"servers-need-fewer-transfers", "A parameter server needs fewer transfers than all_reduce.",
      wrong, "", "all",

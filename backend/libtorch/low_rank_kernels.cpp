@@ -12,7 +12,8 @@ namespace {
 at::Tensor product_on_device(const ProductShape& shape, const at::Tensor& left,
                              const at::Tensor& right) {
   const auto matrix = [](const at::Tensor& flat, bool transposed, int64_t rows, int64_t columns) {
-    return transposed ? flat.view({columns, rows}).t() : flat.view({rows, columns});
+    return transposed ? flat.view({-1, columns, rows}).transpose(1, 2)
+                      : flat.view({-1, rows, columns});
   };
   return at::matmul(matrix(left, shape.transposes_left, shape.rows, shape.inner),
                     matrix(right, shape.transposes_right, shape.inner, shape.columns))
@@ -22,19 +23,19 @@ at::Tensor product_on_device(const ProductShape& shape, const at::Tensor& left,
 
 at::Tensor orthonormal_on_device(int64_t rows, int64_t columns, double epsilon,
                                  const at::Tensor& flat) {
-  const at::Tensor matrix = flat.view({rows, columns}).clone();
+  const at::Tensor matrices = flat.view({-1, rows, columns}).clone();
   if (columns > 2 && flat.element_size() != 2) {
-    return std::get<0>(at::linalg_qr(matrix)).contiguous().view({-1});
+    return std::get<0>(at::linalg_qr(matrices)).contiguous().view({-1});
   }
   for (int64_t column = 0; column < columns; ++column) {
-    const at::Tensor own = matrix.narrow(1, column, 1);
-    own.div_(at::linalg_vector_norm(own) + epsilon);
+    const at::Tensor own = matrices.narrow(2, column, 1);
+    own.div_(at::linalg_vector_norm(own, 2, {1}, true) + epsilon);
     if (column + 1 < columns) {
-      const at::Tensor rest = matrix.narrow(1, column + 1, columns - column - 1);
-      rest.sub_((own * rest).sum({0}, true) * own);
+      const at::Tensor rest = matrices.narrow(2, column + 1, columns - column - 1);
+      rest.sub_((own * rest).sum({1}, true) * own);
     }
   }
-  return matrix.view({-1});
+  return matrices.view({-1});
 }
 
 void execute_product(const OpLists& lists, TensorOperands& operands) {

@@ -48,6 +48,8 @@ NORM = network(
 SQUARE = network([8], [4], [linear(8, 8), RELU, linear(8, 4)])
 # 12, 3, 6, 2; no layer hides an input from another.
 STRAIGHT = network([4], [2], [linear(4, 3), linear(3, 2)])
+# Three square matrices of one shape and a wide one.
+ALIKE = network([4], [3], [linear(4, 4), linear(4, 4), linear(4, 4), linear(4, 3)])
 BUFFERS = network(
     [4], [2], [layer("Buffer", shape=[5], dtype="int64"), linear(4, 2), layer("Buffer", shape=[3])]
 )
@@ -346,6 +348,12 @@ SETTINGS = [
             **power_sgd(**WHOLE)),
     setting("hook-power-sgd-whole-four-ranks", STRAIGHT, even(4, 4, batch=4), lr=2**-6, **FINE,
             **power_sgd(batch_tensors_with_same_shape=True, **WHOLE)),
+    setting("hook-power-sgd-shapes-in-batches", ALIKE, even(2, 4, batch=4), lr=2**-20, **FINE,
+            **power_sgd(batch_tensors_with_same_shape=True,
+                        compression_stats_logging_frequency=1, **WHOLE)),
+    setting("hook-power-sgd-shapes-in-batches-rank-one", ALIKE, even(4, 4, batch=4),
+            more=CALLS_ALONE, **power_sgd(batch_tensors_with_same_shape=True,
+                                          min_compression_rate=1)),
     setting("hook-power-sgd-whole-without-feedback", STRAIGHT, even(2, 3, batch=4), lr=2**-6,
             **FINE, **power_sgd(use_error_feedback=False, **WHOLE)),
     setting("hook-power-sgd-without-state", SMALL, even(2, 1), ddp_comm_hook="powerSGD_hook"),

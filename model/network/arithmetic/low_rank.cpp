@@ -1,5 +1,6 @@
 #include "model/network/arithmetic/low_rank.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/core/ensure.hpp"
@@ -107,7 +108,8 @@ void householder(Matrix<T>& matrix) {
   for (int64_t column = 0; column < matrix.columns; ++column) {
     matrix.at(column, column) = 1;
   }
-  for (int64_t step = matrix.columns - 1; step >= 0; --step) {
+  for (int64_t left = matrix.columns; left > 0; --left) {
+    const int64_t step = left - 1;
     for (int64_t column = step; column < matrix.columns; ++column) {
       reflections[static_cast<size_t>(step)].apply(matrix, step, column);
     }
@@ -124,7 +126,13 @@ ProductShape product_shape(std::span<const double> scalars) {
 
 Values matrix_product(const ProductShape& shape, const Values& left, const Values& right,
                       DType dtype) {
-  Values result(dtype, shape.rows * shape.columns);
+  const int64_t size_of_left = shape.rows * shape.inner;
+  const int64_t size_of_right = shape.inner * shape.columns;
+  const int64_t size_of_result = shape.rows * shape.columns;
+  const int64_t matrices = left.size() / size_of_left;
+  ensure(left.size() == matrices * size_of_left && right.size() == matrices * size_of_right,
+         "as many matrices on either side of a product");
+  Values result(dtype, matrices * size_of_result);
   with_accumulator({&left, &right, &result}, [&](auto zero) {
     using T = decltype(zero);
     const std::vector<T> a = numbers_of<T>(left);
@@ -134,12 +142,19 @@ Values matrix_product(const ProductShape& shape, const Values& left, const Value
                           int64_t columns) {
       return static_cast<size_t>(transposed ? column * rows + row : row * columns + column);
     };
-    for (int64_t row = 0; row < shape.rows; ++row) {
-      for (int64_t inner = 0; inner < shape.inner; ++inner) {
-        const T factor = a[index(shape.transposes_left, row, inner, shape.rows, shape.inner)];
-        for (int64_t column = 0; column < shape.columns; ++column) {
-          sums[static_cast<size_t>(row * shape.columns + column)] +=
-              factor * b[index(shape.transposes_right, inner, column, shape.inner, shape.columns)];
+    for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+      const T* left_of = a.data() + matrix * size_of_left;
+      const T* right_of = b.data() + matrix * size_of_right;
+      T* sums_of = sums.data() + matrix * size_of_result;
+      for (int64_t row = 0; row < shape.rows; ++row) {
+        for (int64_t inner = 0; inner < shape.inner; ++inner) {
+          const T factor =
+              left_of[index(shape.transposes_left, row, inner, shape.rows, shape.inner)];
+          for (int64_t column = 0; column < shape.columns; ++column) {
+            sums_of[row * shape.columns + column] +=
+                factor *
+                right_of[index(shape.transposes_right, inner, column, shape.inner, shape.columns)];
+          }
         }
       }
     }
@@ -148,17 +163,23 @@ Values matrix_product(const ProductShape& shape, const Values& left, const Value
   return result;
 }
 
-void orthogonalize(int64_t rows, int64_t columns, double epsilon, Values& matrix) {
-  const bool by_projection = columns <= 2 || size_of(matrix.dtype()) == 2;
-  with_accumulator({&matrix}, [&](auto zero) {
+void orthogonalize(int64_t rows, int64_t columns, double epsilon, Values& matrices) {
+  const bool by_projection = columns <= 2 || size_of(matrices.dtype()) == 2;
+  with_accumulator({&matrices}, [&](auto zero) {
     using T = decltype(zero);
-    Matrix<T> whole{numbers_of<T>(matrix), rows, columns};
-    if (by_projection) {
-      gram_schmidt(matrix.dtype(), static_cast<T>(epsilon), whole);
-    } else {
-      householder(whole);
+    std::vector<T> all = numbers_of<T>(matrices);
+    const int64_t size = rows * columns;
+    ensure(matrices.size() % size == 0, "a batch of whole matrices");
+    for (auto begin = all.begin(); begin != all.end(); begin += size) {
+      Matrix<T> whole{{begin, begin + size}, rows, columns};
+      if (by_projection) {
+        gram_schmidt(matrices.dtype(), static_cast<T>(epsilon), whole);
+      } else {
+        householder(whole);
+      }
+      std::ranges::copy(whole.numbers, begin);
     }
-    store_numbers(whole.numbers, matrix);
+    store_numbers(all, matrices);
   });
 }
 

@@ -6,7 +6,8 @@
 
 namespace lockstep {
 
-/// A product of two matrices that lie row by row.
+/// A product of two matrices that lie row by row. Where there are more numbers, it is a batch:
+/// matrices lie behind each other, and each is multiplied with its own.
 struct ProductShape {
   int64_t rows = 0;
   int64_t inner = 0;
@@ -22,9 +23,9 @@ ProductShape product_shape(std::span<const double> scalars);
 Values matrix_product(const ProductShape& shape, const Values& left, const Values& right,
                       DType dtype);
 
-/// Makes the columns orthonormal, as powerSGD_hook.py does: by Gram-Schmidt for one or two columns
-/// and in 16 bits, where a column of zeros becomes NaN unless epsilon is above 0; else by
-/// Householder's reflections, which ignore epsilon.
-void orthogonalize(int64_t rows, int64_t columns, double epsilon, Values& matrix);
+/// Makes the columns of each matrix of a batch orthonormal, as powerSGD_hook.py does: by
+/// Gram-Schmidt for one or two columns and in 16 bits, where a column of zeros becomes NaN unless
+/// epsilon is above 0; else by Householder's reflections, which ignore epsilon.
+void orthogonalize(int64_t rows, int64_t columns, double epsilon, Values& matrices);
 
 }  // namespace lockstep

@@ -69,3 +69,13 @@ TEST_CASE("a column of zeros becomes NaN unless something is added to its norm")
   orthogonalize(2, 1, 1e-8, held);
   CHECK(held == Values::of(DType::fp32, {0, 0}));
 }
+
+TEST_CASE("matrices behind each other are a batch") {
+  const Values left = Values::of(DType::fp32, {1, 2, 3, 4});   // two of 1 x 2
+  const Values right = Values::of(DType::fp32, {5, 6, 7, 8});  // two of 2 x 1
+  CHECK(matrix_product({1, 2, 1, false, false}, left, right, DType::fp32) ==
+        Values::of(DType::fp32, {5 + 12, 21 + 32}));
+  Values columns = Values::of(DType::fp64, {3, 4, 0, 2});  // two of 2 x 1
+  orthogonalize(2, 1, 0, columns);
+  CHECK(columns == Values::of(DType::fp64, {3.0 / 5, 4.0 / 5, 0, 1}));
+}

@@ -2,74 +2,14 @@
 // collectives in the same order, the same losses, gradients, weights and buffers.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
 
+#include "tests/unit/oracle/agreement.hpp"
 #include "tests/unit/oracle/our_run.hpp"
 
 using namespace lockstep::test;
 using nlohmann::json;
 
 namespace {
-
-std::vector<std::filesystem::path> recordings() {
-  std::vector<std::filesystem::path> paths;
-  const std::filesystem::path folder = LOCKSTEP_SOURCE_DIR "/tests/data/oracle";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.is_regular_file()) {
-      paths.push_back(entry.path());
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-json recording(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return json::parse(file);
-}
-
-double greatest_of(const json& value) {
-  double greatest = value.is_number() ? std::abs(value.get<double>()) : 0;
-  if (value.is_structured()) {
-    for (const json& child : value) {
-      greatest = std::max(greatest, greatest_of(child));
-    }
-  }
-  return greatest;
-}
-
-/// The same shape, and no number differs by more than `allowed`.
-bool agree(const json& ours, const json& theirs, double allowed) {
-  if (ours.is_number() && theirs.is_number()) {
-    return std::abs(ours.get<double>() - theirs.get<double>()) <= allowed;
-  }
-  if (ours.type() != theirs.type() || ours.size() != theirs.size() || !theirs.is_structured()) {
-    return ours == theirs;
-  }
-  if (theirs.is_object()) {
-    return std::all_of(theirs.items().begin(), theirs.items().end(), [&](const auto& item) {
-      return ours.contains(item.key()) && agree(ours[item.key()], item.value(), allowed);
-    });
-  }
-  return std::equal(ours.begin(), ours.end(), theirs.begin(),
-                    [&](const json& a, const json& b) { return agree(a, b, allowed); });
-}
-
-/// A sum whose terms cancel is as inexact as its terms, so the greatest number among all tensors of
-/// one iteration is the measure of what may differ.
-bool agree_in_each(const json& ours, const json& theirs, double tolerance) {
-  return ours.size() == theirs.size() &&
-         std::equal(ours.begin(), ours.end(), theirs.begin(), [&](const json& a, const json& b) {
-           return agree(a, b, tolerance * greatest_of(b));
-         });
-}
-
-void check_agree(const char* what, const json& ours, const json& theirs, double tolerance) {
-  INFO(what << ", allowed " << tolerance << "\nours   " << ours << "\ntheirs " << theirs);
-  CHECK(agree_in_each(ours, theirs, tolerance));
-}
 
 /// Layers whose results have a long way of roundings in 16 bits.
 bool is_long(const json& setting) {
@@ -93,21 +33,12 @@ double rounding_of(const json& setting, const std::string& dtype) {
   return dtype == "fp32" ? 64 * 0x1p-24 : 0;
 }
 
-/// Our loss is always fp32.
-json as_single_precision(const json& losses) {
-  json rounded = json::array();
-  for (const json& loss : losses) {
-    rounded.push_back(static_cast<double>(loss.get<float>()));
-  }
-  return rounded;
-}
-
 }  // namespace
 
 TEST_CASE("ddp issues the collectives that torch's issues") {
-  for (const auto& path : recordings()) {
+  for (const auto& path : recordings_in("")) {
     DYNAMIC_SECTION(path.stem().string()) {
-      const json recorded = recording(path);
+      const json recorded = recording_at(path);
       const json ours = our_run(recorded["setting"]);
       for (size_t rank = 0; rank < ours.size(); ++rank) {
         INFO("rank " << rank);
@@ -119,9 +50,9 @@ TEST_CASE("ddp issues the collectives that torch's issues") {
 }
 
 TEST_CASE("ddp computes the losses, gradients and weights that torch's computes") {
-  for (const auto& path : recordings()) {
+  for (const auto& path : recordings_in("")) {
     DYNAMIC_SECTION(path.stem().string()) {
-      const json recorded = recording(path);
+      const json recorded = recording_at(path);
       const json& setting = recorded["setting"];
       const std::string dtype = setting["dtype"];
       const bool has_values = recorded["setting"].value("values", true);
@@ -148,4 +79,4 @@ TEST_CASE("ddp computes the losses, gradients and weights that torch's computes"
   }
 }
 
-TEST_CASE("the recordings cover at least 24 settings") { CHECK(recordings().size() >= 24); }
+TEST_CASE("the recordings cover at least 24 settings") { CHECK(recordings_in("").size() >= 24); }

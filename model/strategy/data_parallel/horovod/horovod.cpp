@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
 
 namespace lockstep {
@@ -10,6 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view gradients_reduced = "gradients_reduced";
+constexpr int64_t bytes_of_pickle = 14;  ///< around what an object holds
 
 TensorRequest request_of(RequestKind kind, NameSpace space, int64_t number, const Slice& data) {
   TensorRequest request;
@@ -96,6 +98,12 @@ Program Horovod::setup(Rank& rank, Stage stage) {
   for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
     co_await send_optimizer(rank, optimizer);
   }
+  for (size_t optimizer = 0; options_.groups > 0 && optimizer < plan().optimizers.size();
+       ++optimizer) {
+    if (rank.world_size() > 1) {
+      co_await send_names(rank, optimizer);
+    }
+  }
   if (rank.world_size() > 1 && !adasum_) {
     exchange_.emplace(replica(), negotiator_, options_);
   }
@@ -117,9 +125,13 @@ Program Horovod::send_states(Rank& rank) {
                       NameSpace::parameter, std::ssize(states)});
   }
   int64_t number = 0;
+  size_t of_layer = 0;
   for (const Replica::Buffer& buffer : replica().buffers()) {
-    states.push_back(
-        {network.layers[buffer.layer].name + ".", buffer.value, NameSpace::buffer, number++});
+    const bool follows = number > 0 && replica().buffers()[number - 1].layer == buffer.layer;
+    of_layer = follows ? of_layer + 1 : 0;
+    const Layer& layer = network.layers[buffer.layer];
+    states.push_back({layer.name + "." + layer.buffers[of_layer].name, buffer.value,
+                      NameSpace::buffer, number++});
   }
   std::ranges::stable_sort(states, {}, &State::name);
   const SiteId site = site_id(horovod_sites::send_states);
@@ -136,9 +148,9 @@ Program Horovod::send_states(Rank& rank) {
 }
 
 // hvd.broadcast_optimizer_state: a step with zero gradients makes the state, whatever else it does;
-// then rank 0's options and state become everybody's, one broadcast for each.
+// then rank 0's state becomes everybody's, one broadcast for each tensor, and its options travel as
+// one pickled object.
 Program Horovod::send_optimizer(Rank& rank, size_t optimizer) {
-  constexpr int64_t options_of_optimizer = 5;  // as many as SGD and Adam have in torch 1.10
   replica().zero_gradients(rank, optimizer, false);
   replica().fill_missing_gradients(rank);
   UpdateOptions update;
@@ -147,30 +159,75 @@ Program Horovod::send_optimizer(Rank& rank, size_t optimizer) {
   if (rank.world_size() == 1) {
     co_return;
   }
+  const OptimizerPlan& plan_of = plan().optimizers[optimizer];
+  const int64_t counters = rule_of(plan_of.kind).counters();
+  std::vector<Slice> tensors;
+  for (const Replica::Parameter& parameter : replica().parameters()) {
+    if (parameter.trainable && plan_of.holds(parameter.place.layer)) {
+      tensors.insert(tensors.end(), static_cast<size_t>(counters), Slice{});
+      tensors.insert(tensors.end(), parameter.tensor.state.begin(), parameter.tensor.state.end());
+    }
+  }
+  const auto name = static_cast<int64_t>(optimizer) << 32;
+  co_await send_state(rank, tensors, name);
+  // torch 1.x keeps a state of None for each parameter where SGD has no momentum.
+  const int64_t without_state = tensors.empty() ? std::ssize(replica().parameters()) : 0;
+  constexpr int64_t bytes_of_option = 17;  // its name with the number of its group, and its value
+  constexpr int64_t bytes_of_none = 21;
+  co_await send_object(rank,
+                       bytes_of_pickle +
+                           bytes_of_option * (rule_of(plan_of.kind).group_entries() - 1) +
+                           bytes_of_none * without_state,
+                       name);
+}
+
+// DistributedOptimizer with groups: all ranks take rank 0's order of the parameters' names.
+Program Horovod::send_names(Rank& rank, size_t optimizer) {
+  constexpr int64_t bytes_around_name = 3;
+  int64_t bytes = bytes_of_pickle;
+  for (const Replica::Parameter& parameter : replica().parameters()) {
+    if (parameter.trainable && plan().optimizers[optimizer].holds(parameter.place.layer)) {
+      bytes += bytes_around_name + std::ssize(replica().network().parameter_name(parameter.place));
+    }
+  }
+  constexpr int64_t behind_state = int64_t{1} << 31;
+  co_await send_object(rank, bytes, static_cast<int64_t>(optimizer) << 32 | behind_state);
+}
+
+// Tensors of an optimizer; those without a slice have one element, as a count of steps has.
+Program Horovod::send_state(Rank& rank, std::vector<Slice> tensors, int64_t name) {
+  const auto counters = std::ranges::count(tensors, no_buffer, &Slice::buffer);
+  const Slice counts =
+      rank.allocate(Purpose::communication, DType::fp32, std::max<int64_t>(counters, 1));
   const SiteId site = site_id(horovod_sites::send_optimizer);
   const Ticket ready = rank.event({compute_stream, {}, site});
   std::vector<int64_t> handles;
-  const auto send = [&](NameSpace space, int64_t number, const Slice& value) {
-    const auto of = static_cast<int64_t>(optimizer) << 32 | number;
-    handles.push_back(negotiator_->submit(
-        rank, request_of(RequestKind::broadcast, space, of, value), value, {}, ready));
-  };
-  const Slice options = rank.allocate(Purpose::communication, DType::fp32, options_of_optimizer);
-  for (int64_t option = 0; option < options_of_optimizer; ++option) {
-    send(NameSpace::option, option, options.part(option, 1));
-  }
-  int64_t number = 0;
-  for (const Replica::Parameter& parameter : replica().parameters()) {
-    if (plan().optimizers[optimizer].holds(parameter.place.layer)) {
-      for (const Slice& state : parameter.tensor.state) {
-        send(NameSpace::optimizer_state, number++, state);
-      }
-    }
+  int64_t counter = 0;
+  for (const Slice& tensor : tensors) {
+    const Slice sent = tensor.buffer == no_buffer ? counts.part(counter++, 1) : tensor;
+    const TensorRequest request = request_of(RequestKind::broadcast, NameSpace::optimizer_state,
+                                             name | static_cast<int64_t>(handles.size()), sent);
+    handles.push_back(negotiator_->submit(rank, request, sent, {}, ready));
   }
   for (const int64_t handle : handles) {
     co_await negotiator_->wait(rank, handle, site);
   }
-  rank.release(options);
+  rank.release(counts);
+}
+
+// hvd.broadcast_object: the size of what pickle makes of it, then that.
+Program Horovod::send_object(Rank& rank, int64_t bytes, int64_t name) {
+  const SiteId site = site_id(horovod_sites::send_optimizer);
+  const Slice parts[] = {rank.allocate(Purpose::communication, DType::int32, 1),
+                         rank.allocate(Purpose::communication, DType::uint8, bytes)};
+  for (const Slice& part : parts) {
+    const TensorRequest request = request_of(RequestKind::broadcast, NameSpace::object,
+                                             name | (part.dtype == DType::int32 ? 0 : 1), part);
+    const int64_t handle =
+        negotiator_->submit(rank, request, part, {}, rank.event({compute_stream, {}, site}));
+    co_await negotiator_->wait(rank, handle, site);
+    rank.release(part);
+  }
 }
 
 Program Horovod::teardown(Rank& rank) {

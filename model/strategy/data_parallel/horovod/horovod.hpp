@@ -53,6 +53,9 @@ class Horovod final : public ReplicatedDataParallel {
   Program open(Rank& rank);
   Program send_states(Rank& rank);
   Program send_optimizer(Rank& rank, size_t optimizer);
+  Program send_state(Rank& rank, std::vector<Slice> tensors, int64_t name);
+  Program send_names(Rank& rank, size_t optimizer);
+  Program send_object(Rank& rank, int64_t bytes, int64_t name);
   Program join_all(Rank& rank, SiteId site);
   Program ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site);
 

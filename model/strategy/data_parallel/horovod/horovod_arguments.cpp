@@ -19,6 +19,8 @@ constexpr std::array horovod_rows{
     StrategyArgument{"gradient_predivide_factor", "float", "1.0",
                      "of the average: divides before the sum, and the rest after it"},
     StrategyArgument{"compression", "text", "none", "none, or fp16: gradients travel in 16 bits"},
+    StrategyArgument{"num_groups", "int", "0",
+                     "groups of gradients that are handed over together; 0: each by itself"},
     StrategyArgument{"cycle_time_ms", "float", "1.0",
                      "between two looks at what is ready (HOROVOD_CYCLE_TIME)"},
     StrategyArgument{"fusion_threshold_mb", "float", "128.0",
@@ -62,6 +64,10 @@ HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& a
     throw ArgumentProblem("strategy argument backward_passes_per_step must be at least 1",
                           "backward_passes_per_step");
   }
+  options.groups = read.integer("num_groups");
+  if (options.groups < 0) {
+    throw ArgumentProblem("strategy argument num_groups must be at least 0", "num_groups");
+  }
   const std::string op = read.text("op");
   if (op != "average" && op != "adasum") {
     throw ArgumentProblem("strategy argument op must be average or adasum", "op");
@@ -94,9 +100,11 @@ HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& a
 std::vector<Site> sites_of_gradients(const TrainingPlan& plan) {
   std::vector<Site> sites;
   for (const ParameterPlace place : plan.network->parameters()) {
-    const std::string name = gradient_name(*plan.network, place);
-    Site& site = sites.emplace_back(step_called("horovod: " + name));
-    site.met_by_name = name;
+    for (const bool in_group : {false, true}) {
+      const std::string name = gradient_name(*plan.network, place, in_group);
+      Site& site = sites.emplace_back(step_called("horovod: " + name));
+      site.met_by_name = name;
+    }
   }
   return sites;
 }

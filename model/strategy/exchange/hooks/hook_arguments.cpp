@@ -167,6 +167,9 @@ PowerSgdOptions power_sgd_from(const StrategyArguments& arguments, const std::st
       arguments.number(prefix + "min_compression_rate", options.min_compression_rate);
   options.use_error_feedback = arguments.boolean(prefix + "use_error_feedback", true);
   options.warm_start = arguments.boolean(prefix + "warm_start", true);
+  options.batches_alike = arguments.boolean(prefix + "batch_tensors_with_same_shape", false);
+  // It says how often statistics are printed.
+  arguments.integer(prefix + "compression_stats_logging_frequency", 10'000);
   options.orthogonalization_epsilon = arguments.number(prefix + "orthogonalization_epsilon", 0);
   options.random_seed = static_cast<uint64_t>(arguments.integer(prefix + "random_seed", 0));
   if (options.rank < 1) {

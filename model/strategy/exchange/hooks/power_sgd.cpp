@@ -35,7 +35,7 @@ Ticket multiply(Rank& rank, const Product& product, const ComputeOptions& option
                             product.transposes_right ? 1.0 : 0.0};
   KernelCall call;
   call.kernel = Kernel::matrix_product;
-  call.work = 2 * product.rows * product.inner * product.columns;
+  call.work = 2 * product.left.elements * product.columns;
   call.memory_traffic = product.left.bytes() + product.right.bytes() + product.result.bytes();
   call.reads = reads;
   call.writes = {&product.result, 1};
@@ -48,7 +48,7 @@ Ticket orthogonalize(Rank& rank, const Slice& matrix, int64_t rows, int64_t colu
   const double scalars[] = {static_cast<double>(rows), static_cast<double>(columns), epsilon};
   KernelCall call;
   call.kernel = Kernel::orthogonalize;
-  call.work = 2 * rows * columns * columns;
+  call.work = 2 * matrix.elements * columns;
   call.memory_traffic = matrix.bytes() * 2;
   call.writes = {&matrix, 1};
   call.scalars = scalars;
@@ -94,7 +94,7 @@ Ticket PowerSgdHook::start(Rank& rank, const FullBucket& bucket) {
   exchange.bucket = bucket;
   Kept& kept = kept_[bucket.index];
   const Ticket input = add_error(rank, exchange, kept);
-  divide(exchange);
+  divide(rank, exchange);
   hold_low_rank(rank, exchange, kept);
   const Ticket whole = reduce_whole(rank, exchange, input);
   const bool in_thread =
@@ -132,7 +132,7 @@ Ticket PowerSgdHook::add_error(Rank& rank, Exchange& exchange, Kept& kept) {
 }
 
 // Matrices of one shape lie together, in the order in which the shapes first come.
-void PowerSgdHook::divide(Exchange& exchange) const {
+void PowerSgdHook::divide(Rank& rank, Exchange& exchange) const {
   const FullBucket& bucket = exchange.bucket;
   std::vector<std::pair<int64_t, int64_t>> shapes;
   std::vector<std::vector<Matrix>> by_shape;
@@ -140,8 +140,8 @@ void PowerSgdHook::divide(Exchange& exchange) const {
     const Slice& gradient = bucket.parts[part];
     const int64_t rows = bucket.rows[part];
     const int64_t columns = gradient.elements / rows;
-    const int64_t rank = compressed_rank(options_, rows, columns);
-    if (rank == 0) {
+    const int64_t kept_columns = compressed_rank(options_, rows, columns);
+    if (kept_columns == 0) {
       exchange.whole.push_back(gradient);
       continue;
     }
@@ -151,11 +151,27 @@ void PowerSgdHook::divide(Exchange& exchange) const {
       shapes.push_back(shape);
       by_shape.emplace_back();
     }
-    by_shape[at].push_back({gradient, rows, columns, rank, {}, {}});
+    by_shape[at].push_back({gradient, {}, rows, columns, kept_columns, {}, {}});
   }
   for (const std::vector<Matrix>& alike : by_shape) {
-    exchange.matrices.insert(exchange.matrices.end(), alike.begin(), alike.end());
+    if (options_.batches_alike && alike.size() > 1) {
+      exchange.matrices.push_back(stack(rank, alike));
+    } else {
+      exchange.matrices.insert(exchange.matrices.end(), alike.begin(), alike.end());
+    }
   }
+}
+
+PowerSgdHook::Matrix PowerSgdHook::stack(Rank& rank, const std::vector<Matrix>& alike) {
+  Matrix all = alike.front();
+  for (const Matrix& matrix : alike) {
+    all.stacked.push_back(matrix.gradient);
+  }
+  all.gradient = rank.allocate(Purpose::communication, all.gradient.dtype,
+                               total_elements(all.stacked), DeviceId{0}, queue::communication);
+  copy_each(rank, all.stacked, parts_of(all.gradient, all.stacked),
+            {compute_stream, {}, site_id(compress)});
+  return all;
 }
 
 // P and Q of the iteration before where the start is warm; Q is random else, and the same on all
@@ -165,8 +181,8 @@ void PowerSgdHook::hold_low_rank(Rank& rank, Exchange& exchange, Kept& kept) {
   int64_t in_ps = 0;
   int64_t in_qs = 0;
   for (const Matrix& matrix : exchange.matrices) {
-    in_ps += matrix.rows * matrix.rank;
-    in_qs += matrix.columns * matrix.rank;
+    in_ps += matrix.rows * matrix.rank * matrix.count();
+    in_qs += matrix.columns * matrix.rank * matrix.count();
   }
   const bool is_new = !options_.warm_start || !kept.has_low_rank;
   if (is_new) {
@@ -183,8 +199,8 @@ void PowerSgdHook::hold_low_rank(Rank& rank, Exchange& exchange, Kept& kept) {
   int64_t p = 0;
   int64_t q = 0;
   for (Matrix& matrix : exchange.matrices) {
-    matrix.p = kept.ps.part(p, matrix.rows * matrix.rank);
-    matrix.q = kept.qs.part(q, matrix.columns * matrix.rank);
+    matrix.p = kept.ps.part(p, matrix.rows * matrix.rank * matrix.count());
+    matrix.q = kept.qs.part(q, matrix.columns * matrix.rank * matrix.count());
     p += matrix.p.elements;
     q += matrix.q.elements;
   }
@@ -199,9 +215,13 @@ void PowerSgdHook::hold_low_rank(Rank& rank, Exchange& exchange, Kept& kept) {
 
 void PowerSgdHook::draw(Rank& rank, const Exchange& exchange) {
   const uint64_t key = random_key(random_key(options_.random_seed, 0x706f776572), draws_++);
-  for (size_t i = 0; options_.writes_values && i < exchange.matrices.size(); ++i) {
-    const Slice& q = exchange.matrices[i].q;
-    rank.write(q, drawn(random_key(key, i), q.dtype, q.elements));
+  uint64_t drawn_before = 0;
+  for (const Matrix& matrix : exchange.matrices) {
+    const int64_t elements = matrix.q.elements / matrix.count();
+    for (int64_t i = 0; options_.writes_values && i < matrix.count(); ++i) {
+      rank.write(matrix.q.part(i * elements, elements),
+                 drawn(random_key(key, drawn_before++), matrix.q.dtype, elements));
+    }
   }
 }
 
@@ -263,6 +283,9 @@ Ticket PowerSgdHook::decompress(Rank& rank, const Exchange& exchange, Ticket aft
                     {matrix.p, matrix.q, matrix.gradient, matrix.rows, matrix.rank, matrix.columns,
                      false, true},
                     options);
+    if (!matrix.stacked.empty()) {
+      done = copy_each(rank, parts_of(matrix.gradient, matrix.stacked), matrix.stacked, options);
+    }
   }
   if (options_.use_error_feedback) {  // the input less what has become of it
     const Slice& error = kept_[exchange.bucket.index].error;
@@ -291,6 +314,11 @@ Program PowerSgdHook::finish(Rank& rank) {
   promises_.clear();
   for (const std::unique_ptr<Exchange>& exchange : exchanges_) {
     rank.release(exchange->whole_flat);
+    for (const Matrix& matrix : exchange->matrices) {
+      if (!matrix.stacked.empty()) {
+        rank.release(matrix.gradient);
+      }
+    }
     if (exchange->input.buffer != no_buffer) {
       rank.release(exchange->input);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@ struct PowerSgdOptions {
   bool warm_start = true;
   double orthogonalization_epsilon = 0;
   uint64_t random_seed = 0;
+  bool batches_alike = false;  ///< batch_tensors_with_same_shape
   /// batched_powerSGD_hook, which in torch raises as soon as it compresses.
   bool is_batched = false;
   /// What follows an all_reduce runs in a thread of its own: Gloo's futures call back from there,
@@ -41,15 +43,19 @@ class PowerSgdHook final : public BucketHook {
   Program finish(Rank& rank) override;
 
  private:
-  /// One gradient as a matrix, and what stands for it.
+  /// One gradient as a matrix, or several of one shape that kernels take at once, and what stands
+  /// for them.
   struct Matrix {
     Slice gradient;
+    std::vector<Slice> stacked;  ///< of several: those that `gradient` is a copy of, in a row
     int64_t rows = 0;
     int64_t columns = 0;
     int64_t rank = 0;
     Slice p;
     Slice q;
+    int64_t count() const { return std::max<int64_t>(1, std::ssize(stacked)); }
   };
+  static Matrix stack(Rank& rank, const std::vector<Matrix>& alike);
   /// What is kept of a bucket from one iteration to the next.
   struct Kept {
     Slice error;
@@ -69,7 +75,7 @@ class PowerSgdHook final : public BucketHook {
   };
 
   Ticket add_error(Rank& rank, Exchange& exchange, Kept& kept);
-  void divide(Exchange& exchange) const;
+  void divide(Rank& rank, Exchange& exchange) const;
   void hold_low_rank(Rank& rank, Exchange& exchange, Kept& kept);
   void draw(Rank& rank, const Exchange& exchange);
   Ticket reduce_whole(Rank& rank, Exchange& exchange, Ticket after);

@@ -10,7 +10,8 @@ std::optional<size_t> ResponseCache::position_of(const TensorRequest& request) c
 }
 
 void ResponseCache::put(const TensorRequest& request) {
-  if (capacity_ == 0 || request.name.kind == RequestKind::join) {
+  const RequestKind kind = request.name.kind;
+  if (capacity_ == 0 || (kind != RequestKind::all_reduce && kind != RequestKind::all_gather)) {
     return;
   }
   const auto same_name = [&request](const Entry& entry) {

@@ -18,7 +18,8 @@ class ResponseCache {
   size_t positions() const { return entries_.size(); }
   std::optional<size_t> position_of(const TensorRequest& request) const;
   const TensorRequest& at(size_t position) const { return entries_[position].request; }
-  /// The response was carried out. A full cache gives up what was used longest ago.
+  /// The response was carried out. A full cache gives up what was used longest ago. Broadcasts and
+  /// joins are never kept.
   void put(const TensorRequest& request);
 
  private:

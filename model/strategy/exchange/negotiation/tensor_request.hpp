@@ -15,7 +15,7 @@ enum class RequestKind : uint8_t { all_reduce, all_gather, broadcast, join };
 
 /// Where the number of a tensor comes from. Only what is named by the user's program means the
 /// same tensor on every rank; `unnamed` counts the calls of a rank, as Horovod's handles do.
-enum class NameSpace : uint8_t { parameter, buffer, optimizer_state, option, unnamed };
+enum class NameSpace : uint8_t { parameter, in_group, buffer, optimizer_state, object, unnamed };
 
 /// The name of a tensor, as all ranks write it.
 struct TensorName {
