@@ -252,7 +252,8 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.sites = explored.sites;
   rehearsal.sites.merge(explored.first.preparation.sites);
   rehearsal.run = std::move(explored.first);
-  rehearsal.undecided = rehearsal.run.undecided;
+  // A limit may be reached before the first run begins.
+  rehearsal.undecided = rehearsal.run.ran ? rehearsal.run.undecided : explored.undecided;
   rehearsal.findings = findings_of(rehearsal.problems, rehearsal.sites);
   if (rehearsal.run.ran) {
     const std::vector<Problem> lacks = not_modelled(rehearsal.run);
