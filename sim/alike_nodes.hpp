@@ -25,6 +25,7 @@ class AlikeNodes {
   size_t class_of(int64_t node) const { return nodes_.of(static_cast<size_t>(node)); }
   bool is_alone(int64_t node) const { return nodes_.ranks_in(class_of(node)) == 1; }
   int64_t links_per_node() const { return links_per_node_; }
+  size_t ranks_per_node() const { return places_.size(); }
   LinkIndex number_of(LinkId link) const;
 
   /// What ring_pattern and double_tree_pattern give for all ranks, with each link of a class once.

@@ -296,31 +296,26 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
   }
 }
 
-// A group of some ranks of a class is another group for the others of it. It is known what that
-// does where the group lies within a neighbourhood, whose ranks are all simulated, or none is.
-uint32_t Engine::members_it_stands_for(const RankState& rank, const MemberList& members) {
-  if (options_.classes == nullptr) {
-    return 1;
+// A group of some ranks of a class is another group for the others of it, of which it must be known
+// that they do the same.
+GroupState Engine::group_state(const RankState& rank, uint32_t communicator, int32_t member) {
+  GroupState state{communicator, member, 0, 1, false};
+  const RankClasses* const classes = options_.classes.get();
+  if (classes == nullptr) {
+    return state;
   }
-  const bool is_member = std::ranges::find(members.ranks(), number_of(rank.index)) != members.end();
-  if (!is_member && options_.classes->have_neighbours()) {
-    return 0;
+  if (member < 0 && classes->exchange_with_neighbours()) {
+    state.stands_for = 0;
+    return state;
   }
-  const RankClasses& classes = *options_.classes;
-  std::map<size_t, uint32_t> members_of_class;
-  bool is_within = true;
-  for (const int32_t member : members) {
-    const size_t number = classes.of(static_cast<size_t>(member));
-    ++members_of_class[number];
-    is_within = is_within && classes.is_first(member) && classes.are_neighbours(number, rank.index);
-  }
-  const bool is_whole = std::ranges::all_of(members_of_class, [&classes](const auto& entry) {
-    return entry.second == classes.ranks_in(entry.first);
-  });
-  if (!is_whole && !is_within) {
+  const GroupOfClasses group =
+      classes->group_of(rank.index, members_of(communicators_[communicator]));
+  if (!group.stands_for_all) {
     ranks_differ_ = "a group has some of the ranks that do the same";
   }
-  return members_of_class[rank.index];
+  state.stands_for = group.of_class;
+  state.is_of_neighbours = group.is_of_neighbours;
+  return state;
 }
 
 uint32_t Engine::communicator_of(uint64_t key, const MemberList& members) {
@@ -358,8 +353,8 @@ void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communica
     }
     RankState& rank = ranks[part.rank];
     rank.groups.resize(std::max(rank.groups.size(), number + 1));
-    rank.groups[number] = {communicator_of(own.key, own.members), own.member_of(members[member]), 0,
-                           members_it_stands_for(rank, own.members)};
+    rank.groups[number] =
+        group_state(rank, communicator_of(own.key, own.members), own.member_of(members[member]));
   }
 }
 

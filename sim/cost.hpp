@@ -43,6 +43,14 @@ struct TransferPlan {
   const std::vector<LinkIndex>* uneven = nullptr;
   /// Ranks that are not simulated do as much at the same time, over links of their own.
   bool stands_for_others = false;
+  /// Of a column (RankClasses): what the columns for which it stands take of each link at the same
+  /// time, itself included, by place in `links`; null: nothing but its own. Owned by the cost
+  /// model.
+  const std::vector<uint32_t>* with_columns = nullptr;
+  uint32_t columns = 1;  ///< for which it stands
+  /// Links that it does not cross as it does those of other columns, ascending; null: none. Owned
+  /// by the cost model.
+  const std::vector<LinkIndex>* uneven_columns = nullptr;
 };
 
 struct CollectiveCall {

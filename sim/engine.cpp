@@ -39,7 +39,7 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
     rank.stands_for = classes == nullptr ? 1 : static_cast<uint32_t>(classes->ranks_in(index));
     rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory,
                                                  options.value_budget);
-    rank.groups.push_back({0, number, 0, rank.stands_for});
+    rank.groups.push_back({0, number, 0, rank.stands_for, false});
     rank.port = std::make_unique<SimPort>(*this, rank);
     rank.stack =
         std::make_unique<RankStack>(*rank.port, options_, journal_, &board_, rank.port.get());

@@ -218,7 +218,7 @@ class Engine {
   uint32_t members_of(const Part& part) const;
   bool is_between_neighbours(const Part& part) const;
   bool is_alone(int32_t rank, const CallSlot& here);
-  uint32_t members_it_stands_for(const RankState& rank, const MemberList& members);
+  GroupState group_state(const RankState& rank, uint32_t communicator, int32_t member);
   void begin_call(CallSlot& here);
   void complete_call(uint32_t first, Time start, Time finish);
   void exchange_values(const std::vector<uint32_t>& parts, const std::vector<int32_t>& members);
@@ -292,9 +292,7 @@ class Engine {
     uint32_t generation = 0;    ///< of the lane; of a part: its Order
     LaneState* lane = nullptr;  ///< null: target is a part
   };
-  std::vector<Waiter> waiters_;
-  uint32_t free_waiter_ = no_index;
-  uint32_t take_waiter();
+  LocalPlaces<Waiter> waiters_;
 
   std::deque<Communicator> communicators_;  ///< a call that makes groups holds on to its parent
   std::map<uint64_t, uint32_t> communicator_by_key_;

@@ -16,7 +16,8 @@ FlowNetwork::FlowNetwork(const std::vector<BytesPerSecond>& capacities)
 }
 
 bool FlowNetwork::shares(const Flow& flow) const {
-  return std::any_of(flow.links->begin(), flow.links->end(),
+  return flow.plan.with_columns != nullptr ||
+         std::any_of(flow.links().begin(), flow.links().end(),
                      [this](LinkIndex link) { return links_[link].flows.size() > 1; });
 }
 
@@ -47,14 +48,12 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
     free_.pop_back();
   }
   Flow& flow = flows_[index];
-  flow.links = plan.links;
-  flow.weights = plan.weights;
-  flow.uneven = plan.uneven;
-  flow.stands_for_others = plan.stands_for_others;
+  flow.plan = plan;
   flow.remaining_bytes = static_cast<double>(plan.volume.count());
   flow.since = now;
   flow.rate = 0;
   flow.active = true;
+  uneven_flows_ += flow.is_uneven() ? 1 : 0;
   flow.order = started_++;
   ++flow.generation;
   for (const LinkIndex link : *plan.links) {
@@ -69,25 +68,45 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
   return index;
 }
 
-bool FlowNetwork::is_shared_unevenly(uint32_t flow) const {
-  const auto meets = [this](const Flow& alone, const Flow& wide, LinkIndex link) {
-    return alone.stands_for_others && wide.uneven != nullptr &&
-           std::ranges::binary_search(*wide.uneven, link);
-  };
-  const Flow& own = flows_[flow];
-  if (!own.stands_for_others && own.uneven == nullptr) {
+bool FlowNetwork::is_shared_unevenly(uint32_t index) const {
+  if (uneven_flows_ == 0) [[likely]] {
     return false;
   }
-  return std::ranges::any_of(*own.links, [&](LinkIndex link) {
-    return std::ranges::any_of(links_[link].flows, [&](uint32_t index) {
-      const Flow& other = flows_[index];
-      return meets(own, other, link) || meets(other, own, link);
-    });
+  const Flow& flow = flows_[index];
+  for (size_t place = 0; place < flow.links().size(); ++place) {
+    if (is_crossed_unevenly(flow, flow.links()[place])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
+bool names(const std::vector<LinkIndex>* links, LinkIndex link) {
+  return links != nullptr && std::ranges::binary_search(*links, link);
+}
+
+}  // namespace
+
+// A link that all columns cross is at the same place for each.
+bool FlowNetwork::is_crossed_unevenly(const Flow& flow, LinkIndex link) const {
+  const auto is_own_of_column = [link](const Flow& each) {
+    const auto found = std::ranges::find(each.links(), link);
+    const auto place = static_cast<size_t>(found - each.links().begin());
+    return each.plan.columns > 1 && each.weight(place) < each.own_weight(place) * each.plan.columns;
+  };
+  const auto meets = [&](const Flow& alone, const Flow& wide) {
+    return (alone.plan.stands_for_others && names(wide.plan.uneven, link)) ||
+           (names(wide.plan.uneven_columns, link) && is_own_of_column(alone));
+  };
+  return std::ranges::any_of(links_[link].flows, [&](uint32_t index) {
+    return meets(flow, flows_[index]) || meets(flows_[index], flow);
   });
 }
 
 void FlowNetwork::leave_links(uint32_t index, std::vector<uint32_t>& neighbours) {
-  for (const LinkIndex link : *flows_[index].links) {
+  for (const LinkIndex link : flows_[index].links()) {
     auto& flows = links_[link].flows;
     flows.erase(std::find(flows.begin(), flows.end(), index));
     neighbours.insert(neighbours.end(), flows.begin(), flows.end());
@@ -108,6 +127,7 @@ bool FlowNetwork::finish(Time now, uint32_t index, uint32_t generation,
   std::vector<uint32_t> neighbours;
   leave_links(index, neighbours);
   flow.active = false;
+  uneven_flows_ -= flow.is_uneven() ? 1 : 0;
   free_.push_back(index);
   if (!neighbours.empty()) {
     share_anew(now, std::move(neighbours), forecasts);
@@ -130,7 +150,7 @@ void FlowNetwork::collect_component(std::vector<uint32_t>& flows, std::vector<Li
     flows_[flow].visited = true;
   }
   for (size_t next = 0; next < flows.size(); ++next) {
-    for (const LinkIndex link : *flows_[flows[next]].links) {
+    for (const LinkIndex link : flows_[flows[next]].links()) {
       if (links_[link].visited) {
         continue;
       }
@@ -185,8 +205,8 @@ void FlowNetwork::fill(const std::vector<uint32_t>& flows, const std::vector<Lin
     links_[link].unfixed = 0;
   }
   for (const uint32_t index : flows) {
-    for (size_t place = 0; place < flows_[index].links->size(); ++place) {
-      links_[(*flows_[index].links)[place]].unfixed += flows_[index].weight(place);
+    for (size_t place = 0; place < flows_[index].links().size(); ++place) {
+      links_[flows_[index].links()[place]].unfixed += flows_[index].weight(place);
     }
   }
   size_t unfixed = flows.size();
@@ -212,8 +232,8 @@ void FlowNetwork::fill(const std::vector<uint32_t>& flows, const std::vector<Lin
       }
       flow.rate = share;
       --unfixed;
-      for (size_t place = 0; place < flow.links->size(); ++place) {
-        Link& crossed = links_[(*flow.links)[place]];
+      for (size_t place = 0; place < flow.links().size(); ++place) {
+        Link& crossed = links_[flow.links()[place]];
         crossed.left = std::max(0.0, crossed.left - share * flow.weight(place));
         crossed.unfixed -= flow.weight(place);
       }

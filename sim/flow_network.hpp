@@ -30,9 +30,9 @@ class FlowNetwork {
   bool finish(Time now, uint32_t flow, uint32_t generation, std::vector<Forecast>& forecasts);
   /// Whether a transfer is on its way over this link.
   bool carries(LinkIndex link) const { return !links_[link].flows.empty(); }
-  /// Whether a transfer that stands for others shares a link with one that those others would share
-  /// it with otherwise (TransferPlan): then what it gets of the link is not what they would get.
-  bool is_shared_unevenly(uint32_t flow) const;
+  /// Whether this transfer shares a link with another so that, of one that stands for others, these
+  /// would share it otherwise (TransferPlan): then what it gets of it is not what they would get.
+  bool is_shared_unevenly(uint32_t index) const;
   /// Whether a forecast still holds.
   bool holds(uint32_t flow, uint32_t generation) const {
     return flows_[flow].active && flows_[flow].generation == generation;
@@ -44,10 +44,7 @@ class FlowNetwork {
  private:
   friend class WorldState;
   struct Flow {
-    const std::vector<LinkIndex>* links = nullptr;
-    const std::vector<uint32_t>* weights = nullptr;
-    const std::vector<LinkIndex>* uneven = nullptr;
-    bool stands_for_others = false;
+    TransferPlan plan{};
     double remaining_bytes = 0;
     double rate = 0;  ///< bytes per second
     Time since{};     ///< when `remaining_bytes` was right
@@ -56,7 +53,16 @@ class FlowNetwork {
     bool active = false;
     bool visited = false;
 
-    uint32_t weight(size_t place) const { return weights == nullptr ? 1 : (*weights)[place]; }
+    const std::vector<LinkIndex>& links() const { return *plan.links; }
+    bool is_uneven() const { return plan.uneven != nullptr || plan.uneven_columns != nullptr; }
+    /// By itself.
+    uint32_t own_weight(size_t place) const {
+      return plan.weights == nullptr ? 1 : (*plan.weights)[place];
+    }
+    /// With those for which it stands.
+    uint32_t weight(size_t place) const {
+      return plan.with_columns == nullptr ? own_weight(place) : (*plan.with_columns)[place];
+    }
   };
   struct Link {
     double capacity = 0;
@@ -68,6 +74,7 @@ class FlowNetwork {
   };
 
   bool shares(const Flow& flow) const;
+  bool is_crossed_unevenly(const Flow& flow, LinkIndex link) const;
   Time time_alone(const TransferPlan& plan, double& rate) const;
   void share_anew(Time now, std::vector<uint32_t> affected, std::vector<Forecast>& forecasts);
   void collect_component(std::vector<uint32_t>& flows, std::vector<LinkIndex>& links);
@@ -79,6 +86,7 @@ class FlowNetwork {
   std::vector<Flow> flows_;
   std::vector<uint32_t> free_;
   uint64_t started_ = 0;
+  int64_t uneven_flows_ = 0;  ///< under way
 };
 
 }  // namespace lockstep::sim

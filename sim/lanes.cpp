@@ -119,7 +119,7 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
       if (until == Until::any) {
         forget_stale_waiters(state, lane);
       }
-      const uint32_t node = take_waiter();
+      const uint32_t node = waiters_.take(rank.index);
       waiters_[node] = {state.waiters, 0, lane.generation, &lane};
       state.waiters = node;
       ++lane.unresolved;
@@ -133,7 +133,7 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
       if (ring.retired(hold.until.sequence) || state.known()) {
         continue;  // `held` takes its end over
       }
-      const uint32_t node = take_waiter();
+      const uint32_t node = waiters_.take(rank.index);
       waiters_[node] = {state.waiters, 0, lane.generation, &lane};
       state.waiters = node;
       ++lane.unresolved;
@@ -152,8 +152,7 @@ void Engine::forget_stale_waiters(TicketState& state, const LaneState& lane) {
     const uint32_t node = *link;
     if (waiters_[node].lane == &lane && waiters_[node].generation != lane.generation) {
       *link = waiters_[node].next;
-      waiters_[node].next = free_waiter_;
-      free_waiter_ = node;
+      waiters_.give_back(lane.rank_index, node);
     } else {
       link = &waiters_[node].next;
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/core/op.hpp"
+#include "sim/local_places.hpp"
 #include "sim/ticket_ring.hpp"
 
 namespace lockstep::sim {
@@ -35,40 +36,30 @@ struct Part {
   Time issue{};
   Time ready{};                 ///< latest of what is known of its dependencies
   uint32_t unresolved = 0;      ///< tickets that it still waits for
-  uint32_t next = no_index;     ///< in its collective's list of members, or the free list
+  uint32_t next = no_index;     ///< in its collective's list of members
   int64_t call = 0;             ///< position within the communicator
   int32_t member = 0;           ///< index in the group
   uint32_t partner = no_index;  ///< matched send or receive
   bool failed = false;          ///< what it comes after has failed
 };
 
-/// Parts by index; freed ones are used again, lowest memory first touched.
+/// Parts by index.
 class PartPool {
  public:
-  uint32_t take() {
-    if (free_ == no_index) {
-      parts_.emplace_back();
-      return static_cast<uint32_t>(parts_.size() - 1);
-    }
-    const uint32_t index = free_;
-    free_ = parts_[index].next;
-    parts_[index].next = no_index;
-    return index;
-  }
+  uint32_t take(uint32_t rank) { return parts_.take(rank); }
   void give_back(uint32_t index) {
     Part& part = parts_[index];
     part.lists.reset();
     part.partner = no_index;
     part.failed = false;
-    part.next = free_;
-    free_ = index;
+    part.next = no_index;
+    parts_.give_back(part.rank, index);
   }
   size_t size() const { return parts_.size(); }
   Part& operator[](uint32_t index) { return parts_[index]; }
 
  private:
-  std::vector<Part> parts_;
-  uint32_t free_ = no_index;
+  LocalPlaces<Part> parts_;
 };
 
 }  // namespace lockstep::sim

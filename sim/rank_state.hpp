@@ -51,7 +51,8 @@ struct GroupState {
   uint32_t communicator = 0;  ///< index
   int32_t member = -1;        ///< this rank's index in it; -1: not a member
   int64_t next_call = 0;
-  uint32_t stands_for = 1;  ///< members, this one included
+  uint32_t stands_for = 1;        ///< members, this one included
+  bool is_of_neighbours = false;  ///< other neighbourhoods have such a group as well
 };
 
 /// The world may come back to the same state after so many periods, because ranks that do the same

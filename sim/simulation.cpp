@@ -29,7 +29,9 @@ void end_run(Engine& engine, RunResult& result) {
   }
   engine.unwind();
   if (result.journal) {
-    result.journal->name_own_groups();
+    if (result.ranks_differ.empty()) {
+      result.journal->name_own_groups();
+    }
   }
 }
 

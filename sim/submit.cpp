@@ -63,7 +63,7 @@ Ticket Engine::submit(RankState& rank, std::span<const Op> ops) {
 }
 
 uint32_t Engine::new_part(RankState& rank, const Op& op, Ticket ticket) {
-  const uint32_t index = parts_.take();
+  const uint32_t index = parts_.take(rank.index);
   Part& part = parts_[index];
   part.op = op;
   part.rank = rank.index;
@@ -81,18 +81,8 @@ uint32_t Engine::new_part(RankState& rank, const Op& op, Ticket ticket) {
   return index;
 }
 
-uint32_t Engine::take_waiter() {
-  if (free_waiter_ == no_index) {
-    waiters_.emplace_back();
-    return static_cast<uint32_t>(waiters_.size() - 1);
-  }
-  const uint32_t node = free_waiter_;
-  free_waiter_ = waiters_[node].next;
-  return node;
-}
-
 void Engine::add_waiter(TicketState& state, uint32_t target, Order order) {
-  const uint32_t node = take_waiter();
+  const uint32_t node = waiters_.take(parts_[target].rank);
   waiters_[node] = {state.waiters, target, static_cast<uint32_t>(order), nullptr};
   state.waiters = node;
 }
@@ -218,18 +208,20 @@ void Engine::resolve(TicketState& state, bool failed) {
   const Time finish = state.finish;
   while (node != no_index) {
     const Waiter waiter = waiters_[node];
-    waiters_[node].next = free_waiter_;
-    free_waiter_ = node;
-    node = waiter.next;
+    const uint32_t freed = std::exchange(node, waiter.next);
     if (waiter.lane == nullptr) {
       Part& part = parts_[waiter.target];
+      waiters_.give_back(part.rank, freed);
       part.ready = std::max(part.ready, finish);
       part.failed =
           part.failed || (failed && waiter.generation == static_cast<uint32_t>(Order::after));
       if (--part.unresolved == 0) {
         ready_parts_.push_back(waiter.target);
       }
-    } else if (waiter.lane->waiting && waiter.lane->generation == waiter.generation) {
+      continue;
+    }
+    waiters_.give_back(waiter.lane->rank_index, freed);
+    if (waiter.lane->waiting && waiter.lane->generation == waiter.generation) {
       lane_resolved(*waiter.lane, finish);
     }
   }

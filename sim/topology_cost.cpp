@@ -3,7 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
 
+#include "sim/alike_columns.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/uneven_links.hpp"
 
@@ -64,14 +68,14 @@ TopologyCommunicationCost::TopologyCommunicationCost(const Cluster& cluster, Pla
       devices_per_node_(cluster.node.devices),
       classes_(running.classes),
       drive_latency_(cluster.node.latencies.drive) {
-  const bool folds_links = running.folds_links && classes_ != nullptr &&
-                           algorithms != CollectiveAlgorithms::gloo &&
-                           placement_.devices_per_rank == 1 && !classes_->have_neighbours();
+  const bool folds_links =
+      running.folds_links && classes_ != nullptr && algorithms != CollectiveAlgorithms::gloo &&
+      placement_.devices_per_rank == 1 && !classes_->exchange_with_neighbours();
   if (folds_links) {
     alike_ = AlikeNodes::of(placement_.devices, topology_, *classes_);
   }
   const int64_t nodes = alike_ ? static_cast<int64_t>(alike_->size()) : topology_.nodes();
-  const int64_t links = topology_.link_count() / topology_.nodes();
+  const int64_t links = links_per_node();
   capacities_.reserve(static_cast<size_t>((links + 2) * nodes));
   for (int64_t link = 0; link < links * nodes; ++link) {
     capacities_.push_back(topology_.link(LinkId{static_cast<uint32_t>(link)}).bandwidth);
@@ -87,7 +91,7 @@ void TopologyCommunicationCost::add_drives(const NodeModel& node, int64_t nodes)
     for (const bool writes : {false, true}) {
       const BytesPerSecond capacity = rate(writes ? node.nvme.write : node.nvme.read);
       if (capacity > BytesPerSecond{}) {
-        drives_[{place, writes}] = {static_cast<LinkIndex>(capacities_.size())};
+        drives_[{place, writes}] = static_cast<LinkIndex>(capacities_.size());
         capacities_.push_back(capacity);
       }
     }
@@ -143,8 +147,7 @@ TopologyCommunicationCost::Choice TopologyCommunicationCost::gloo_choice(
 
 TransferPlan TopologyCommunicationCost::plan(const CollectiveCall& call, const Choice& choice) {
   const TrafficPattern& traffic = pattern(call, choice.shape);
-  return {traffic.latency, part_of(choice.volume, traffic.parts), &traffic.links, &traffic.weights,
-          traffic.uneven.empty() ? nullptr : &traffic.uneven};
+  return plan_over(traffic, part_of(choice.volume, traffic.parts));
 }
 
 const TrafficPattern& TopologyCommunicationCost::pattern(const CollectiveCall& call, Shape shape) {
@@ -173,13 +176,49 @@ std::optional<TrafficPattern> TopologyCommunicationCost::pattern_of_alike(
 
 TrafficPattern TopologyCommunicationCost::make_pattern(const CollectiveCall& call, Shape shape) {
   if (alike_) {
-    return pattern_of_alike(call, shape).value_or(TrafficPattern());
+    TrafficPattern of_all = pattern_of_alike(call, shape).value_or(TrafficPattern());
+    if (classes_->have_columns()) {
+      of_all.uneven_columns =
+          links_uneven_between_columns(of_all, capacities_, links_per_node(),
+                                       [this](int64_t) { return alike_->ranks_per_node(); });
+    }
+    return of_all;
   }
   TrafficPattern made = pattern_between(call.members, call.root, shape);
   if (classes_ != nullptr && placement_.devices_per_rank == 1) {
     made.uneven = uneven_links(made, call.members, topology_, placement_, *classes_);
+    const auto root = std::ranges::find(call.members, call.root) - call.members.begin();
+    note_columns(call.members, made, [&](std::span<const int32_t> members) {
+      const bool has_root = root < std::ssize(members);
+      return pattern_between(members, has_root ? members[static_cast<size_t>(root)] : -1, shape);
+    });
   }
   return made;
+}
+
+// `pattern_of`: from the members in another column, in the same order, to what they cross.
+template <class PatternOf>
+void TopologyCommunicationCost::note_columns(std::span<const int32_t> members,
+                                             TrafficPattern& pattern, const PatternOf& pattern_of) {
+  if (classes_ == nullptr || !classes_->have_columns()) {
+    return;
+  }
+  std::vector<TrafficPattern> others;
+  for (const std::vector<int32_t>& other : classes_->other_columns(members)) {
+    others.push_back(pattern_of(other));
+  }
+  are_columns_alike_ = are_columns_alike_ && add_other_columns(others, capacities_, pattern);
+  if (others.empty()) {
+    std::map<int64_t, size_t> members_of_node;
+    for (const int32_t rank : members) {
+      ++members_of_node[placement_.device(rank).value / devices_per_node_];
+    }
+    pattern.uneven_columns = links_uneven_between_columns(
+        pattern, capacities_, links_per_node(), [&members_of_node](int64_t node) {
+          const auto found = members_of_node.find(node);
+          return found == members_of_node.end() ? size_t{0} : found->second;
+        });
+  }
 }
 
 TrafficPattern TopologyCommunicationCost::pattern_between(std::span<const int32_t> ranks,
@@ -230,16 +269,41 @@ TopologyCommunicationCost::Route TopologyCommunicationCost::route_of(
   for (const LinkId link : links) {
     route.links.push_back(number_of(link));
   }
+  route.weights.assign(route.links.size(), 1);
   return route;
 }
 
-TransferPlan TopologyCommunicationCost::between(DeviceNumber from, DeviceNumber to, Bytes bytes) {
+const TopologyCommunicationCost::Route& TopologyCommunicationCost::route_between(
+    DeviceNumber from, DeviceNumber to, std::span<const int32_t> ranks) {
   const auto key = std::make_tuple(latencies_, from.value, to.value);
-  auto known = routes_.find(key);
-  if (known == routes_.end()) {
-    known = routes_.emplace(key, route_of(topology_.route(from, to))).first;
+  const auto known = routes_.find(key);
+  if (known != routes_.end()) {
+    return known->second;
   }
-  return {known->second.latency, bytes, &known->second.links};
+  Route route = route_of(topology_.route(from, to));
+  note_columns(ranks, route, [this](std::span<const int32_t> members) {
+    return route_of(
+        topology_.route(placement_.device(members.front()), placement_.device(members.back())));
+  });
+  return routes_.emplace(key, std::move(route)).first->second;
+}
+
+namespace {
+
+template <class List>
+const List* if_any(const List& list) {
+  return list.empty() ? nullptr : &list;
+}
+
+}  // namespace
+
+TransferPlan TopologyCommunicationCost::plan_over(const TrafficPattern& traffic, Bytes volume) {
+  TransferPlan plan{traffic.latency, volume, &traffic.links, &traffic.weights,
+                    if_any(traffic.uneven)};
+  plan.with_columns = if_any(traffic.with_columns);
+  plan.columns = traffic.columns;
+  plan.uneven_columns = if_any(traffic.uneven_columns);
+  return plan;
 }
 
 void TopologyCommunicationCost::add_latency(LinkIndex link, Time latency) {
@@ -250,16 +314,36 @@ void TopologyCommunicationCost::add_latency(LinkIndex link, Time latency) {
 
 TransferPlan TopologyCommunicationCost::point_to_point(int32_t source, int32_t destination,
                                                        Bytes bytes) {
-  return between(placement_.device(source), placement_.device(destination), bytes);
+  return plan_over(route_between(placement_.device(source), placement_.device(destination),
+                                 std::to_array({source, destination})),
+                   bytes);
 }
 
-TransferPlan TopologyCommunicationCost::with_drive(int32_t rank, bool writes, Bytes bytes) {
+TopologyCommunicationCost::Route TopologyCommunicationCost::route_to_drive(int32_t rank,
+                                                                           bool writes) {
   const int64_t node = placement_.device(rank).value / devices_per_node_;
   const auto place = alike_ ? static_cast<int64_t>(alike_->class_of(node)) : node;
   is_exact_ = is_exact_ && (!alike_ || alike_->is_alone(node));
+  Route route;
+  route.latency = drive_latency_;
   const auto found = drives_.find({place, writes});
-  return found == drives_.end() ? TransferPlan{drive_latency_, {}, nullptr, nullptr}
-                                : TransferPlan{drive_latency_, bytes, &found->second};
+  if (found != drives_.end()) {
+    route.links.push_back(found->second);
+    route.weights.push_back(1);
+  }
+  return route;
+}
+
+TransferPlan TopologyCommunicationCost::with_drive(int32_t rank, bool writes, Bytes bytes) {
+  auto known = drive_routes_.find({rank, writes});
+  if (known == drive_routes_.end()) {
+    Route own = route_to_drive(rank, writes);
+    note_columns(std::to_array({rank}), own, [&](std::span<const int32_t> ranks) {
+      return route_to_drive(ranks.front(), writes);
+    });
+    known = drive_routes_.emplace(std::pair(rank, writes), std::move(own)).first;
+  }
+  return plan_over(known->second, bytes);
 }
 
 TransferPlan TopologyCommunicationCost::copy(int32_t rank, DeviceId from, DeviceId to,
@@ -272,18 +356,25 @@ TransferPlan TopologyCommunicationCost::copy(int32_t rank, DeviceId from, Device
     return {roofline_time(memory, DType::uint8, Flops{}, bytes * 2), {}, nullptr, nullptr};
   }
   if (from != host_device && to != host_device) {
-    return between(placement_.device(rank, from.value), placement_.device(rank, to.value), bytes);
+    return plan_over(
+        route_between(placement_.device(rank, from.value), placement_.device(rank, to.value), {}),
+        bytes);
   }
   const bool to_host = to == host_device;
   const DeviceNumber device = placement_.device(rank, to_host ? from.value : to.value);
   const auto key = std::make_tuple(latencies_, device.value, to_host);
   auto known = host_routes_.find(key);
   if (known == host_routes_.end()) {
-    const auto links =
-        to_host ? topology_.route_to_host(device) : topology_.route_from_host(device);
-    known = host_routes_.emplace(key, route_of(links)).first;
+    const auto route = [&](DeviceNumber place) {
+      return route_of(to_host ? topology_.route_to_host(place) : topology_.route_from_host(place));
+    };
+    Route own = route(device);
+    note_columns(std::to_array({rank}), own, [&](std::span<const int32_t> ranks) {
+      return route(placement_.device(ranks.front()));
+    });
+    known = host_routes_.emplace(key, std::move(own)).first;
   }
-  return {known->second.latency, bytes, &known->second.links};
+  return plan_over(known->second, bytes);
 }
 
 }  // namespace lockstep::sim

@@ -76,6 +76,8 @@ class TopologyCommunicationCost final : public CommunicationCost {
   /// False once a transfer crossed some links of nodes that are alike, and not the others: then no
   /// price is right.
   bool is_exact() const { return is_exact_; }
+  /// False once columns that do the same were found not to cross alike links.
+  bool are_columns_alike() const { return are_columns_alike_; }
 
   /// Over the links of a ring, or of double binary trees, whichever NCCL would take. At least two
   /// members; trees are for all_reduce and barrier.
@@ -84,6 +86,7 @@ class TopologyCommunicationCost final : public CommunicationCost {
   const Topology& topology() const { return topology_; }
   const Placement& placement() const { return placement_; }
   int64_t devices_per_node() const { return devices_per_node_; }
+  int64_t links_per_node() const { return topology_.link_count() / topology_.nodes(); }
 
  private:
   enum class Shape : uint8_t {
@@ -109,14 +112,18 @@ class TopologyCommunicationCost final : public CommunicationCost {
   TrafficPattern pattern_between(std::span<const int32_t> ranks, int32_t root_rank, Shape shape);
   TransferPlan plan(const CollectiveCall& call, const Choice& choice);
   Time time_alone(const TransferPlan& plan) const;
-  struct Route {
-    std::vector<LinkIndex> links;
-    Time latency{};
-  };
+  /// Of a message: each link counts once.
+  using Route = TrafficPattern;
   LinkIndex number_of(LinkId link);
   void add_drives(const NodeModel& node, int64_t nodes);
   std::optional<TrafficPattern> pattern_of_alike(const CollectiveCall& call, Shape shape);
-  TransferPlan between(DeviceNumber from, DeviceNumber to, Bytes bytes);
+  template <class PatternOf>
+  void note_columns(std::span<const int32_t> members, TrafficPattern& pattern,
+                    const PatternOf& pattern_of);
+  /// `ranks`: those that drive the devices; empty: it is one.
+  const Route& route_between(DeviceNumber from, DeviceNumber to, std::span<const int32_t> ranks);
+  static TransferPlan plan_over(const TrafficPattern& traffic, Bytes volume);
+  Route route_to_drive(int32_t rank, bool writes);
   TransferPlan with_drive(int32_t rank, bool writes, Bytes bytes);
   Route route_of(const std::vector<LinkId>& links);
 
@@ -129,6 +136,7 @@ class TopologyCommunicationCost final : public CommunicationCost {
   std::shared_ptr<const RankClasses> classes_;
   std::optional<AlikeNodes> alike_;  ///< nothing: links are numbered as in the topology
   bool is_exact_ = true;
+  bool are_columns_alike_ = true;
   std::vector<BytesPerSecond> capacities_;
   /// How often latencies have changed. What was found before is kept: plans in progress hold on to
   /// its links.
@@ -139,7 +147,8 @@ class TopologyCommunicationCost final : public CommunicationCost {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Route> routes_;
   /// By node, or class of them, of reading and of writing its drive: each is a link behind those of
   /// the topology.
-  std::map<std::pair<int64_t, bool>, std::vector<LinkIndex>> drives_;
+  std::map<std::pair<int64_t, bool>, LinkIndex> drives_;
+  std::map<std::pair<int32_t, bool>, Route> drive_routes_;  ///< by rank and whether it writes
   Time drive_latency_{};
   /// By change, of a device; true: to the host.
   std::map<std::tuple<uint32_t, uint32_t, bool>, Route> host_routes_;

@@ -16,8 +16,11 @@ struct TrafficPattern {
   std::vector<LinkIndex> links;   ///< ascending
   std::vector<uint32_t> weights;  ///< by place in `links`
   int64_t parts = 1;
-  Time latency{};                   ///< of the links on the critical path, none but theirs
-  std::vector<LinkIndex> uneven{};  ///< TransferPlan::uneven; empty: none
+  Time latency{};                           ///< of the links on the critical path, none but theirs
+  std::vector<LinkIndex> uneven{};          ///< TransferPlan::uneven; empty: none
+  std::vector<uint32_t> with_columns{};     ///< TransferPlan::with_columns; empty: none
+  uint32_t columns = 1;                     ///< TransferPlan::columns
+  std::vector<LinkIndex> uneven_columns{};  ///< TransferPlan::uneven_columns; empty: none
 };
 
 /// Adds up the routes of messages.

@@ -28,7 +28,9 @@ TransferPlan Engine::plan_of(const Transfer& transfer) {
 // Whether other ranks of the same classes transfer as much among themselves.
 bool Engine::stands_for_others(const Transfer& transfer) {
   const Part& part = parts_[transfer.first];
-  return ranks[part.rank].stands_for > 1 && (!transfer.collective || members_of(part) == 1);
+  const RankState& rank = ranks[part.rank];
+  return rank.stands_for > 1 &&
+         (!transfer.collective || rank.groups[part.op.group.value].is_of_neighbours);
 }
 
 // Planned at once, except where a link's latency may change until it starts.

@@ -286,7 +286,7 @@ void WorldState::add_flows() {
     add_bits(flow.remaining_bytes);
     add_bits(flow.rate);
     add(flow.since);
-    links.insert(links.end(), flow.links->begin(), flow.links->end());
+    links.insert(links.end(), flow.links().begin(), flow.links().end());
   }
   // Of flows that share a link, the older ones are looked at first.
   std::vector<uint32_t> by_start = flows_;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "model/core/random.hpp"
 
@@ -43,17 +44,44 @@ void Journal::name_own_groups() {
   groups = std::move(own);
 }
 
+namespace {
+
+// Of a group, the member with the same place among those of its class as `named` has in a group
+// that stands for it.
+int32_t counterpart(const RankClasses& classes, const std::vector<int32_t>& standing,
+                    const std::vector<int32_t>& own, int32_t named) {
+  const size_t number = classes.of(static_cast<size_t>(named));
+  const auto of_class = [&](const std::vector<int32_t>& members) {
+    std::vector<int32_t> alike;
+    std::ranges::copy_if(members, std::back_inserter(alike), [&](int32_t member) {
+      return classes.of(static_cast<size_t>(member)) == number;
+    });
+    return alike;
+  };
+  const std::vector<int32_t> before = of_class(standing);
+  const std::vector<int32_t> after = of_class(own);
+  const auto place = std::ranges::find(before, named) - before.begin();
+  return place < std::ssize(before) && before.size() == after.size()
+             ? after[static_cast<size_t>(place)]
+             : named;
+}
+
+}  // namespace
+
 Row Journal::meant_by(int32_t rank, Row row) const {
   const bool names_rank = row.row == RowKind::op && row.peer >= 0 &&
                           (is_point_to_point(row.kind) || has_root(row.kind));
   if (!names_rank || classes_ == nullptr || !classes_->have_neighbours()) {
     return row;
   }
-  const int32_t running = own_rank(rank);
-  const bool is_among_neighbours =
-      is_point_to_point(row.kind) ||
-      communicator(rank, row.group) != communicator(running, row.group);
-  row.peer = is_among_neighbours ? classes_->meant_by(rank, row.peer) : row.peer;
+  const auto members_of = [&](int32_t of) {
+    const std::vector<Membership>& known = groups[static_cast<size_t>(of)];
+    return row.group.value < known.size() ? known[row.group.value].members.ranks()
+                                          : std::vector<int32_t>();
+  };
+  row.peer = is_point_to_point(row.kind)
+                 ? classes_->meant_by(rank, row.peer)
+                 : counterpart(*classes_, members_of(own_rank(rank)), members_of(rank), row.peer);
   return row;
 }
 
@@ -72,15 +100,8 @@ std::vector<Membership> Journal::groups_of(int32_t rank) const {
     }
     own.resize(number + 1);
     own[number] = of_running;
-    const bool is_of_neighbours = std::ranges::all_of(of_running.members, [&](int32_t member) {
-      return classes_->is_first(member) &&
-             classes_->are_neighbours(classes_->of(static_cast<size_t>(member)), classes_->of(at));
-    });
-    if (is_of_neighbours) {
-      std::vector<int32_t> members;
-      for (const int32_t member : of_running.members) {
-        members.push_back(classes_->meant_by(rank, member));
-      }
+    const std::vector<int32_t> members = classes_->group_meant_by(rank, of_running.members.ranks());
+    if (members != of_running.members.ranks()) {
       own[number] = {communicator_key(of_running.communicator, 0, members), MemberList(members)};
     }
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/program/rank.hpp"
+#include "model/program/rank_classes.hpp"
 #include "model/strategy/checkpoint.hpp"
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/plan.hpp"
@@ -74,11 +75,9 @@ class Strategy {
   /// value decides anything; rank 0 and its node are never among them. Asked of a strategy that is
   /// not set up. Empty: any two ranks may differ.
   virtual std::vector<int64_t> kinds_of_ranks(const RanksOfRun& /*ranks*/) { return {}; }
-  /// By rank a number that neighbours share: ranks that exchange something in which others take no
-  /// part. Of those that kinds_of_ranks() takes for alike, each exchanges with its neighbours what
-  /// the others do with theirs, at the same places among them. Empty: ranks have no neighbours of
-  /// their own.
-  virtual std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& /*ranks*/) { return {}; }
+  /// Of those that kinds_of_ranks() takes for alike, each exchanges with its neighbours what the
+  /// others do with theirs, at the same places among them.
+  virtual Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& /*ranks*/) { return {}; }
   /// Whether it makes a process group, also of one rank.
   virtual bool has_process_group() const { return false; }
 

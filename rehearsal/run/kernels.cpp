@@ -53,6 +53,12 @@ std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
   return machine;
 }
 
+std::optional<sim::KernelMachine> kernels_of(const Scenario& scenario, const Machine& machine,
+                                             bool is_calibrated) {
+  return is_calibrated || machine.is_flat ? std::nullopt
+                                          : kernel_machine(scenario, machine.cluster.node.device);
+}
+
 void add_fitted_range(Prediction& prediction) {
   if (sim::kernel_fits().empty()) {
     return;

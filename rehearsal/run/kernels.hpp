@@ -4,6 +4,7 @@
 
 #include "model/scenario/scenario.hpp"
 #include "rehearsal/results.hpp"
+#include "rehearsal/run/machine.hpp"
 #include "sim/build_costs.hpp"
 #include "sim/cost/kernel_price.hpp"
 
@@ -12,6 +13,9 @@ namespace lockstep::cli {
 /// What prices kernels if the scenario asks for it by `versions.kernels`; nothing: data sheets do.
 std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
                                                  const DeviceModel& device);
+/// The same for a run; nothing where a calibration or a flat machine prices its kernels.
+std::optional<sim::KernelMachine> kernels_of(const Scenario& scenario, const Machine& machine,
+                                             bool is_calibrated);
 
 /// Costs with kernels by shape in place of the roofline; without `kernels` as they are.
 sim::CostsResult costs_with(const std::optional<sim::KernelMachine>& kernels,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "properties/finding.hpp"
 #include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/run/faults.hpp"
@@ -14,6 +13,7 @@
 #include "rehearsal/run/run_basis.hpp"
 #include "rehearsal/run/scenario_places.hpp"
 #include "rehearsal/run/steps_of_run.hpp"
+#include "rehearsal/run/value_memory.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -23,14 +23,23 @@ namespace lockstep::cli {
 
 namespace {
 
-WorldAbilities abilities_of(const RunRequest& request) {
+/// What of a simulation may stand for more of its kind. A run sets to false what it found to be
+/// wrong.
+struct Folding {
+  bool links = true;    ///< those of nodes that are alike
+  bool columns = true;  ///< of neighbours that are alike
+  bool ranks = true;
+};
+
+WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
   WorldAbilities abilities;
   abilities.faults = every_fault();
   abilities.calibration = true;  // a real world has times of its own
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
   abilities.arithmetic = request.arithmetic;
-  abilities.runs_classes = request.world == World::simulated && request.runs_classes &&
+  abilities.runs_columns = folding.columns;
+  abilities.runs_classes = request.world == World::simulated && folding.ranks &&
                            !request.schedule.is_drawn() && request.schedule.late_rank < 0 &&
                            request.replay == nullptr;
   abilities.attempt = request.attempt;
@@ -79,13 +88,6 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   return options;
 }
 
-std::string text_of_exceeded(const ValueMemory& budget, const Sites& sites) {
-  return fmt::format(
-      "the values of this run take more than {} of memory, at {}; use smaller tensors or fewer "
-      "ranks, or allow more: --value-memory SIZE",
-      bytes_text(budget.most().count()), sites.place(budget.exceeded_at()));
-}
-
 // What strikes at a time of its own, and an order that is drawn, differ from period to period.
 bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
                    const RunRequest& request, const FaultPlan& faults) {
@@ -96,19 +98,8 @@ bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
          options.replay == nullptr && request.replay == nullptr;
 }
 
-// Also reports how far the run is, each time that it is asked.
-std::function<bool()> stop_asked(const OneRun& run, const RunRequest& request) {
-  return [deadline = request.deadline, store = run.store,
-          steps = StepsOfRun(run, request.progress)]() mutable {
-    steps.tell();
-    return !store->failure().empty() ||
-           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
-  };
-}
-
-// `folds_links`: links of nodes that are alike may be one; false afterwards: they may not.
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
-              const FaultPlan& faults, const ProgramOfRank& program, bool& folds_links) {
+              const FaultPlan& faults, const ProgramOfRank& program, Folding& folding) {
   const NamedCalibration named = calibration_of(scenario, run.machine);
   add_problems(run, named.problems);
   if (!named.problems.empty()) {
@@ -116,11 +107,8 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   }
   sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
   options.classes = run.preparation.options.classes;
-  options.folds_links = folds_links;
-  const std::optional<sim::KernelMachine> kernels =
-      named.calibration || run.machine.is_flat
-          ? std::nullopt
-          : kernel_machine(scenario, run.machine.cluster.node.device);
+  options.folds_links = folding.links;
+  const auto kernels = kernels_of(scenario, run.machine, named.calibration != nullptr);
   sim::CostsResult built = costs_with(kernels, run.machine.cluster, options);
   for (const ClusterError& error : built.errors) {
     run.problems.push_back(
@@ -148,7 +136,9 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
   run.preparation.options.device_memory = costs.device_memory;
-  simulation.stop_asked = stop_asked(run, request);
+  simulation.stop_asked = [&network = *costs.communication, asked = stop_asked(run, request)] {
+    return !network.is_exact() || !network.are_columns_alike() || asked();
+  };
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
     if (costs.slowed != nullptr) {
@@ -157,7 +147,8 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     if (named.calibration) {
       tell_calibration(run, named, costs);
     }
-    folds_links = costs.communication->is_exact();
+    folding.links = folding.links && costs.communication->is_exact();
+    folding.columns = folding.columns && costs.communication->are_columns_alike();
     run.ran = true;
   } catch (const sim::WorldGivenUp&) {
     run.undecided = request.deadline->reason();
@@ -307,14 +298,14 @@ bool refuse_overflow(OneRun& run, const Scenario& scenario) {
   return true;
 }
 
-OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, bool& folds_links) {
+OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, Folding& folding) {
   OneRun run;
   run.world = request.world;
   run.attempt = request.attempt;
   if (request.deadline != nullptr) {
     request.deadline->values()->begin_run();
   }
-  run.preparation = prepare(scenario, strategies(), abilities_of(request));
+  run.preparation = prepare(scenario, strategies(), abilities_of(request, folding));
   add_problems(run, run.preparation.problems);
   if (!may_run(run)) {
     return run;
@@ -342,7 +333,7 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, bool
   const ProgramOfRank program =
       explored(run.preparation.program, exploration, views, request.schedule);
   if (request.world == World::simulated) {
-    simulate(run, scenario, request, faults, program, folds_links);
+    simulate(run, scenario, request, faults, program, folding);
   } else {
     run_for_real(run, scenario, request, program);
   }
@@ -364,29 +355,43 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, bool
 
 // Ranks that did the same up to where a run went wrong differ by what went wrong.
 bool needs_all_ranks(const OneRun& run, const RunRequest& request) {
-  if (!run.ran || run.preparation.options.classes == nullptr || !run.undecided.empty()) {
-    return false;
-  }
   const auto has_ended = [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; };
   const bool ended_well =
       !run.result.hung && std::ranges::all_of(run.result.ends.distinct(), has_ended);
-  return !run.result.ranks_differ.empty() || (request.names_all_ranks && !ended_well);
+  return request.names_all_ranks && !ended_well;
+}
+
+/// Whether the run is an answer; else `folding` says what may stand for more in the next one.
+/// `tried`: what might in this one.
+bool is_answer(const OneRun& run, const RunRequest& request, const Folding& tried,
+               Folding& folding) {
+  const RankClasses* const classes = run.preparation.options.classes.get();
+  if (!run.ran || classes == nullptr || !run.undecided.empty()) {
+    return true;
+  }
+  if (folding.links != tried.links || folding.columns != tried.columns) {
+    return false;
+  }
+  const bool differ = !run.result.ranks_differ.empty();
+  if (differ && classes->have_columns()) {
+    folding.columns = false;
+    return false;
+  }
+  folding.ranks = !differ && !needs_all_ranks(run, request);
+  return folding.ranks;
 }
 
 }  // namespace
 
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
-  bool folds_links = true;
-  OneRun run = run_as_prepared(scenario, request, folds_links);
-  if (!folds_links) {
-    run = run_as_prepared(scenario, request, folds_links);
+  Folding folding{.ranks = request.runs_classes};
+  for (;;) {
+    const Folding tried = folding;
+    OneRun run = run_as_prepared(scenario, request, folding);
+    if (is_answer(run, request, tried, folding)) {
+      return run;
+    }
   }
-  if (!needs_all_ranks(run, request)) {
-    return run;
-  }
-  RunRequest of_all = request;
-  of_all.runs_classes = false;
-  return run_as_prepared(scenario, of_all, folds_links);
 }
 
 }  // namespace lockstep::cli

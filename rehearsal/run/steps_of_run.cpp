@@ -23,4 +23,13 @@ void StepsOfRun::tell() {
                            : fmt::format("step {}", steps));
 }
 
+std::function<bool()> stop_asked(const OneRun& run, const RunRequest& request) {
+  return [deadline = request.deadline, store = run.store,
+          steps = StepsOfRun(run, request.progress)]() mutable {
+    steps.tell();
+    return !store->failure().empty() ||
+           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
+  };
+}
+
 }  // namespace lockstep::cli

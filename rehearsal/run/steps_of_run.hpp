@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -22,5 +23,9 @@ class StepsOfRun {
   std::optional<int64_t> planned_{};
   int64_t told_ = 0;
 };
+
+/// Whether the run is to be given up. What it returns also reports how far the run is, each time
+/// that it is asked; the request's deadline and progress outlive it.
+std::function<bool()> stop_asked(const OneRun& run, const RunRequest& request);
 
 }  // namespace lockstep::cli

@@ -1,5 +1,9 @@
 #include "rehearsal/run/value_memory.hpp"
 
+#include <fmt/format.h>
+
+#include "properties/finding.hpp"
+
 namespace lockstep::cli {
 
 void ValueMemory::take(Bytes bytes) {
@@ -22,6 +26,13 @@ void ValueMemory::begin_run() {
   exceeded_ = false;
   exceeded_at_ = 0;
   site_ = 0;
+}
+
+std::string text_of_exceeded(const ValueMemory& memory, const Sites& sites) {
+  return fmt::format(
+      "the values of this run take more than {} of memory, at {}; use smaller tensors or fewer "
+      "ranks, or allow more: --value-memory SIZE",
+      bytes_text(memory.most().count()), sites.place(memory.exceeded_at()));
 }
 
 }  // namespace lockstep::cli

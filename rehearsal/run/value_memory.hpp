@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
+#include "model/core/site.hpp"
 #include "model/core/value_budget.hpp"
 
 namespace lockstep::cli {
@@ -33,5 +35,8 @@ class ValueMemory final : public ValueBudget {
   std::atomic<bool> exceeded_ = false;
   std::atomic<uint32_t> exceeded_at_ = 0;
 };
+
+/// Why a run that asked for more was given up, where in the scenario, and what the user can do.
+std::string text_of_exceeded(const ValueMemory& memory, const Sites& sites);
 
 }  // namespace lockstep::cli

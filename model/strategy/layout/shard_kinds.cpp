@@ -39,10 +39,11 @@ void ShardKinds::divide(const ShardLayout& layout, const std::vector<int64_t>& t
   }
 }
 
-std::vector<int32_t> neighbours_in_order(int32_t ranks, int32_t neighbours) {
-  std::vector<int32_t> neighbourhoods;
+Neighbourhoods neighbours_in_order(int32_t ranks, int32_t neighbours) {
+  Neighbourhoods neighbourhoods;
   for (int32_t rank = 0; rank < ranks; ++rank) {
-    neighbourhoods.push_back(rank / neighbours);
+    neighbourhoods.of_rank.push_back(static_cast<uint32_t>(rank / neighbours));
+    neighbourhoods.columns.push_back(static_cast<uint32_t>(rank % neighbours));
   }
   return neighbourhoods;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/program/rank_classes.hpp"
 #include "model/strategy/layout/shard_layout.hpp"
 
 namespace lockstep {
@@ -26,7 +27,8 @@ class ShardKinds {
   std::vector<int64_t> kinds_;
 };
 
-/// Strategy::neighbourhoods_of_ranks where so many ranks that follow one another are neighbours.
-std::vector<int32_t> neighbours_in_order(int32_t ranks, int32_t neighbours);
+/// Strategy::neighbourhoods_of_ranks where so many ranks that follow one another are neighbours,
+/// and meet in collectives of all of them alone.
+Neighbourhoods neighbours_in_order(int32_t ranks, int32_t neighbours);
 
 }  // namespace lockstep

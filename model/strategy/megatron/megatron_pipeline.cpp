@@ -47,10 +47,10 @@ Program MegatronPipeline::construct(Rank& rank) {
   allocate_losses(rank);
 }
 
-std::vector<int32_t> MegatronPipeline::neighbourhoods_of_ranks(const RanksOfRun& run) {
-  std::vector<int32_t> neighbourhoods = Pipeline::neighbourhoods_of_ranks(run);
-  for (int32_t& each : neighbourhoods) {
-    each /= context_.ranks;
+Neighbourhoods MegatronPipeline::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  Neighbourhoods neighbourhoods = Pipeline::neighbourhoods_of_ranks(run);
+  for (uint32_t& each : neighbourhoods.of_rank) {
+    each /= static_cast<uint32_t>(context_.ranks);
   }
   return neighbourhoods;
 }

@@ -24,7 +24,7 @@ class MegatronPipeline final : public Pipeline {
   const LossScale* loss_scale() const override { return loss_scale_ ? &*loss_scale_ : nullptr; }
   std::vector<KnownDifference> known_differences() override;
   /// Those of one pipeline, and those that divide the positions of its samples.
-  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
+  Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
 
  private:
   Program construct(Rank& rank) override;

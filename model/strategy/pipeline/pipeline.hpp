@@ -33,7 +33,7 @@ class Pipeline : public DistributedStrategy {
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// Those of one pipeline.
-  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
+  Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
 
  protected:
   /// `computing`: the plan in the types that the replica has.

@@ -20,18 +20,24 @@ Program Pipeline::setup(Rank& rank, Stage stage) {
   }
 }
 
-// The place of a rank in its pipeline says what it does.
+// The place of a rank in its pipeline says what it does; the first of those that compute layers
+// together counts more parameters (counts_in_norm).
 std::vector<int64_t> Pipeline::kinds_of_ranks(const RanksOfRun& run) {
-  return plan().numerics ? std::vector<int64_t>()
-                         : std::vector<int64_t>(static_cast<size_t>(run.all), 0);
+  std::vector<int64_t> kinds;
+  for (int32_t rank = 0; rank < run.all && !plan().numerics; ++rank) {
+    kinds.push_back(PipelinePlace::of(rank, pipeline_.mesh).in_tensor == 0 ? 0 : 1);
+  }
+  return kinds;
 }
 
-std::vector<int32_t> Pipeline::neighbourhoods_of_ranks(const RanksOfRun& run) {
-  std::vector<int32_t> replicas;
+Neighbourhoods Pipeline::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  Neighbourhoods pipelines;
   for (int32_t rank = 0; rank < run.all; ++rank) {
-    replicas.push_back(PipelinePlace::of(rank, pipeline_.mesh).replica);
+    const PipelinePlace place = PipelinePlace::of(rank, pipeline_.mesh);
+    pipelines.of_rank.push_back(static_cast<uint32_t>(place.replica));
+    pipelines.columns.push_back(static_cast<uint32_t>(place.in_tensor));
   }
-  return replicas;
+  return pipelines;
 }
 
 void Pipeline::hold_stages() {

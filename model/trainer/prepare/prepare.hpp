@@ -74,6 +74,7 @@ struct WorldAbilities {
   LossScale::Others scales_for{};  ///< the devices that its GradScaler stands for
   /// It can run one rank for all that do the same.
   bool runs_classes = false;
+  bool runs_columns = true;  ///< and then one column of neighbours for all that are alike
   Arithmetic arithmetic = Arithmetic::always;
   Attempt attempt{};
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to

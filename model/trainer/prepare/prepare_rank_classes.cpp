@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/cluster/presets.hpp"
 #include "model/expression/evaluate.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/alike_units.hpp"
@@ -127,8 +128,10 @@ uint32_t number_of(T thing, Numbers<T>& known) {
 
 /// What a strategy says of the ranks; nothing of bare programs.
 struct SaidOfRanks {
-  std::vector<int64_t> kinds;                                 ///< by rank; empty: all of one
-  std::vector<int32_t> neighbourhoods;                        ///< by rank; empty: none
+  std::vector<int64_t> kinds;  ///< by rank; empty: all of one
+  Neighbourhoods neighbourhoods;
+  bool may_fold_nodes = true;  ///< one rank of a node for all that are alike
+  int32_t ranks_per_host_link = 1;
   std::function<TrainerMembership(const Place&)> membership;  ///< null: all are members alike
 };
 
@@ -197,6 +200,18 @@ std::shared_ptr<const RankClasses> if_worthwhile(RankClasses classes) {
              : nullptr;
 }
 
+// Without exchange of their own, the ranks of a node are neighbours that meet in collectives of
+// all.
+Neighbourhoods ranks_of_nodes(const RunOptions& options) {
+  Neighbourhoods nodes;
+  nodes.are_nodes = true;
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    nodes.of_rank.push_back(static_cast<uint32_t>(rank / options.ranks_per_node));
+    nodes.columns.push_back(static_cast<uint32_t>(rank % options.ranks_per_node));
+  }
+  return nodes;
+}
+
 // Ranks of a node share its links and its host. Rank 0 makes its node one of its own.
 std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
                                                    const Differences& differences,
@@ -205,8 +220,10 @@ std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
   if (!numbers) {
     return nullptr;
   }
-  std::optional<RankClasses> classes =
-      alike_units(*numbers, options.ranks_per_node, said.neighbourhoods);
+  std::optional<RankClasses> classes = alike_units(
+      *numbers, {options.ranks_per_node, said.ranks_per_host_link},
+      said.neighbourhoods.of_rank.empty() && said.may_fold_nodes ? ranks_of_nodes(options)
+                                                                 : said.neighbourhoods);
   return classes ? if_worthwhile(*std::move(classes)) : nullptr;
 }
 
@@ -258,6 +275,14 @@ bool all_train_alike(const StrategyEntry& entry, const TrainingProgram& program,
   return true;
 }
 
+// Of the machine that the scenario names, or of none.
+int32_t devices_per_host_link(const Scenario& scenario) {
+  const bool is_named = scenario.cluster && scenario.cluster->preset;
+  const std::optional<Cluster> known =
+      is_named ? cluster_preset(scenario.cluster->preset->value) : std::nullopt;
+  return known ? known->node.devices_per_pcie_switch : 1;
+}
+
 bool takes_parts_of_one_size(const LoaderSettings& loader) {
   return loader.batches || (loader.sampler != SamplerKind::unrepeated);
 }
@@ -301,13 +326,18 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   const RanksOfRun ranks{options.world_size, per_node};
   said.kinds = strategy->kinds_of_ranks(ranks);
   said.neighbourhoods = strategy->neighbourhoods_of_ranks(ranks);
+  said.ranks_per_host_link = devices_per_host_link(*preparation.scenario);
+  if (!world.runs_columns) {
+    said.neighbourhoods.columns.clear();
+    said.may_fold_nodes = false;
+  }
   if (said.kinds.empty()) {
     return nullptr;
   }
-  if (said.neighbourhoods.empty() && !all_train_alike(entry, program, options)) {
+  if (said.neighbourhoods.of_rank.empty() && !all_train_alike(entry, program, options)) {
     return nullptr;
   }
-  if (!said.neighbourhoods.empty()) {
+  if (!said.neighbourhoods.of_rank.empty()) {
     if (preparation.scenario->program &&
         find_statement(*preparation.scenario->program, StatementKind::new_group)) {
       return nullptr;  // of some neighbours, of whom others may run

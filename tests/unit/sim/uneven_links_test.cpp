@@ -17,9 +17,9 @@ class SevenNodes {
  public:
   explicit SevenNodes(CollectiveAlgorithms algorithms) {
     std::vector<uint32_t> class_of_rank;
-    std::vector<uint32_t> neighbourhoods;
+    Neighbourhoods neighbourhoods;
     for (uint32_t rank = 0; rank < 14; ++rank) {
-      neighbourhoods.push_back(rank / 2);
+      neighbourhoods.of_rank.push_back(rank / 2);
       class_of_rank.push_back(rank < 2 ? rank : 2 + rank % 2);
     }
     Cluster cluster = *cluster_preset("dgx-a100");

@@ -68,10 +68,10 @@ std::vector<int64_t> DeepSpeedSharded::kinds_of_ranks(const RanksOfRun& run) {
   return kinds.kinds();
 }
 
-std::vector<int32_t> DeepSpeedSharded::neighbourhoods_of_ranks(const RanksOfRun& run) {
+Neighbourhoods DeepSpeedSharded::neighbourhoods_of_ranks(const RanksOfRun& run) {
   return options_.second_partition_ranks > 1
              ? neighbours_in_order(run.all, static_cast<int32_t>(options_.second_partition_ranks))
-             : std::vector<int32_t>();
+             : Neighbourhoods();
 }
 
 Program DeepSpeedSharded::allocate(Rank& rank) {

@@ -34,7 +34,7 @@ class DeepSpeedSharded final : public DistributedStrategy {
   std::string no_sync_refusal() const override;
   std::vector<KnownDifference> known_differences() override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
-  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
+  Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
 
  private:
   ShardLayout layout_of_parts(const std::vector<size_t>& parameters, int32_t ranks) const;

@@ -106,9 +106,9 @@ std::vector<int64_t> FullyShardedDataParallel::kinds_of_ranks(const RanksOfRun& 
   return of_ranks;
 }
 
-std::vector<int32_t> FullyShardedDataParallel::neighbourhoods_of_ranks(const RanksOfRun& run) {
+Neighbourhoods FullyShardedDataParallel::neighbourhoods_of_ranks(const RanksOfRun& run) {
   return options_.is_hybrid() ? neighbours_in_order(run.all, hybrid_ranks(run.of_node))
-                              : std::vector<int32_t>();
+                              : Neighbourhoods();
 }
 
 int32_t FullyShardedDataParallel::hybrid_ranks(int32_t ranks_of_node) const {

@@ -62,7 +62,7 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
-  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
+  Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
   std::vector<KnownDifference> known_differences() override;
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }

@@ -81,16 +81,22 @@ std::vector<int64_t> FullyShard2::kinds_of_ranks(const RanksOfRun& run) {
   std::vector<int64_t> of_ranks;
   for (int32_t rank = 0; rank < run.all; ++rank) {
     const int32_t shard = rank / options_.tensor_ranks % shard_ranks_;
-    of_ranks.push_back(kinds.kinds()[static_cast<size_t>(shard)]);
+    const bool is_first = rank % options_.tensor_ranks == 0;  // counts_in_norm
+    of_ranks.push_back(2 * kinds.kinds()[static_cast<size_t>(shard)] + (is_first ? 0 : 1));
   }
   return of_ranks;
 }
 
-std::vector<int32_t> FullyShard2::neighbourhoods_of_ranks(const RanksOfRun& run) {
+Neighbourhoods FullyShard2::neighbourhoods_of_ranks(const RanksOfRun& run) {
   const bool is_replicated = options_.shard_ranks > 0 && options_.shard_ranks < run.all;
   const int32_t neighbours = std::max(
       {options_.tensor_ranks, is_replicated ? options_.shard_ranks : 1, options_.reshard_to});
-  return neighbours > 1 ? neighbours_in_order(run.all, neighbours) : std::vector<int32_t>();
+  Neighbourhoods neighbourhoods =
+      neighbours > 1 ? neighbours_in_order(run.all, neighbours) : Neighbourhoods();
+  if (options_.tensor_ranks > 1 && neighbours > options_.tensor_ranks) {
+    neighbourhoods.columns.clear();  // tensor ranks are some of them
+  }
+  return neighbourhoods;
 }
 
 bool FullyShard2::reshards(const Unit& unit) const {

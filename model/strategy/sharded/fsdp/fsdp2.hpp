@@ -41,7 +41,7 @@ class FullyShard2 final : public UnitSharding {
   std::vector<KnownDifference> known_differences() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
-  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
+  Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
   /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.
   bool accumulates_without_exchange() const override { return false; }
   bool has_gradient_sync_switch() const override { return true; }
