@@ -40,10 +40,14 @@ struct Adam : OptimizerOfTorch {
             settings.beta2,
             settings.eps,
             settings.weight_decay,
-            static_cast<double>(moment.step),
+            static_cast<double>(settings.corrects_bias ? moment.step : step_without_bias),
             settings.kind == OptimizerKind::adamw ? 1.0 : 0.0,
             settings.maximize ? 1.0 : 0.0};
   }
+
+  /// Corrections are 1 - beta^step, and those of this step are 1: beta is below 1 by 2^-53 at
+  /// least.
+  static constexpr int64_t step_without_bias = int64_t{1} << 62;
 };
 
 /// torch/optim/adamw.py: the decay shrinks the parameter itself.

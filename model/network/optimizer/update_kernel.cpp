@@ -22,7 +22,7 @@ constexpr double Settings::*numbers_of_settings[] = {
 };
 constexpr bool Settings::*truths_of_settings[] = {
     &Settings::nesterov, &Settings::maximize, &Settings::amsgrad, &Settings::decoupled_weight_decay,
-    &Settings::centered, &Settings::is_fused, &Settings::debias};
+    &Settings::centered, &Settings::is_fused, &Settings::debias,  &Settings::is_on_host};
 constexpr size_t of_call = 6;  // kind, step, two numbers, rows, columns
 
 }  // namespace

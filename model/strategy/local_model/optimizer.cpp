@@ -52,7 +52,9 @@ int64_t state_elements(const OptimizerPlan& plan, const Shape& parameter) {
 std::string_view class_name_of(const OptimizerPlan& plan) {
   const bool is_lion = plan.kind == OptimizerKind::lion;
   if (plan.is_on_host) {
-    return is_lion ? "DeepSpeedCPULion" : "DeepSpeedCPUAdam";
+    return is_lion                               ? "DeepSpeedCPULion"
+           : plan.kind == OptimizerKind::adagrad ? "DeepSpeedCPUAdagrad"
+                                                 : "DeepSpeedCPUAdam";
   }
   if (plan.is_fused) {
     return is_lion ? "FusedLion" : "FusedAdam";

@@ -287,9 +287,10 @@ void MasterPartition::clip(Rank& rank, const Step& step, const Slice& gradient) 
 
 void check_device_of(const OptimizerPlan& optimizer, bool offloaded, SiteId site) {
   if (optimizer.is_on_host && !offloaded) {
-    throw ProgramException(site,
-                           "AssertionError: CPUAdam param is on cuda and must be 'cpu', make sure "
-                           "you enabled 'offload_optimizer': 'cpu' in your ZeRO config.");
+    throw ProgramException(
+        site, fmt::format("AssertionError: {} param is on cuda and must be 'cpu', make sure you "
+                          "enabled 'offload_optimizer': 'cpu' in your ZeRO config.",
+                          class_name_of(optimizer).substr(std::string_view("DeepSpeed").size())));
   }
 }
 

@@ -76,5 +76,6 @@ TEST_CASE("what optimizers have and is not modelled is named") {
     unsupported("{Adafactor: {lr: 0.1}}", "norms of whole tensors", strategy);
   }
   CHECK(stops_of_optimizer("{Lamb: {lr: 0.1}}", "ddp").empty());
+  CHECK(stops_of_optimizer("{FusedAdam: {bias_correction: false}}", "ddp").empty());
   CHECK(stops_of_optimizer("{RMSprop: {foreach: null}}", "ddp").empty());
 }
