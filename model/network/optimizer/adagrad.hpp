@@ -33,6 +33,7 @@ struct Adagrad : OptimizerOfTorch {
   static double rate(const OptimizerSettings& settings, int64_t step) {
     return settings.lr / (1 + static_cast<double>(step - 1) * settings.lr_decay);
   }
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 3; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& moment,
                      Updated<Numbers> updated) {

@@ -18,10 +18,12 @@ struct Adam : OptimizerOfTorch {
                                                  "fused"};
   static constexpr MomentumArgument momentum = MomentumArgument::first_beta;
   static constexpr int group_entries = 12;
-  static constexpr int gradient_operands = 3;  // lerp_(g), addcmul_(g, g)
   static constexpr Kernel own_kernel = Kernel::adam_step;
 
   static OptimizerSettings defaults() { return {.kind = OptimizerKind::adam, .lr = 1e-3}; }
+  static int gradient_operands(const OptimizerSettings& /*settings*/) {
+    return 3;
+  }  // lerp_(g), addcmul_(g, g)
   static std::vector<OptimizerState> state(const OptimizerSettings& settings,
                                            const Shape& parameter) {
     return states_like(parameter, settings.amsgrad ? 3 : 2);

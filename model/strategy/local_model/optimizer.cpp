@@ -122,8 +122,10 @@ Ticket step_all(Rank& rank, const OptimizerPlan& plan, const std::vector<Optimiz
   return rank.compute(call, options);
 }
 
-void make_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
-                const ComputeOptions& options) {
+}  // namespace
+
+void make_optimizer_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
+                          const ComputeOptions& options) {
   const std::vector<OptimizerState> states = rule_of(plan.kind).state(plan, shape_of(tensor));
   for (size_t index = tensor.state.size(); index < states.size(); ++index) {
     const Slice made = rank.allocate(Purpose::optimizer_state, tensor.value.dtype,
@@ -134,8 +136,6 @@ void make_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
     tensor.state.push_back(made);
   }
 }
-
-}  // namespace
 
 Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
                             const std::vector<Slice>& values) {
@@ -152,6 +152,16 @@ Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
   return bytes;
 }
 
+Slice hold_temporaries(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
+                       const std::vector<Slice>& values, DeviceId device) {
+  const Bytes temporaries = kernels == OptimizerKernels::of_values
+                                ? Bytes{}
+                                : optimizer_temporaries(plan, kernels, values);
+  return temporaries > Bytes{}
+             ? rank.allocate(Purpose::workspace, DType::uint8, temporaries.count(), device)
+             : Slice{};
+}
+
 Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
                       const std::vector<OptimizedTensor*>& tensors, const ComputeOptions& options) {
   const DeviceId device = options.on.device();
@@ -163,16 +173,11 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels ke
       continue;
     }
     ++tensor->steps;
-    make_state(rank, plan, *tensor, options);
+    make_optimizer_state(rank, plan, *tensor, options);
     values.push_back(tensor->value);
     updated.push_back(tensor);
   }
-  const Bytes temporaries = kernels == OptimizerKernels::of_values
-                                ? Bytes{}
-                                : optimizer_temporaries(plan, kernels, values);
-  const Slice held = temporaries > Bytes{} ? rank.allocate(Purpose::workspace, DType::uint8,
-                                                           temporaries.count(), device)
-                                           : Slice{};
+  const Slice held = hold_temporaries(rank, plan, kernels, values, device);
   if (kernels != OptimizerKernels::for_all_tensors) {
     for (OptimizedTensor* tensor : updated) {
       last = step_one(rank, plan, *tensor, options);

@@ -322,13 +322,12 @@ void prepare_optimizer(Preparation& preparation, const Object& optimizer, Optimi
   }
   set_sharding(preparation, optimizer, plan);
   set_arguments(preparation, optimizer, name, plan);
-  if (!rule_of(plan.kind).is_elementwise() && !preparation.placement.traits.holds_whole_state) {
-    add_problem(
-        preparation, Kind::unsupported, optimizer.place,
-        fmt::format("{} under {} is not modelled: it takes norms of whole tensors, and what "
-                    "a rank updates there need not be one",
-                    name, preparation.placement.strategy.name),
-        "use ddp, or AdamW");
+  if (!rule_of(plan.kind).is_elementwise() && !preparation.placement.traits.takes_tensor_norms) {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                fmt::format("{} under {} is not modelled: it takes norms of whole tensors, and "
+                            "what a rank updates there need not be one",
+                            name, preparation.placement.strategy.name),
+                "use ddp, or AdamW");
   }
 }
 

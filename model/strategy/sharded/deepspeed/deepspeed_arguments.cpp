@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/sharded/deepspeed/configured_objects.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
@@ -217,6 +218,19 @@ std::vector<DividedState> ways_to_divide() {
           {.name = "deepspeed_stage_3_offload", .offloads = true}};
 }
 
+// What an optimizer takes norms of is one flat tensor, which host memory never has whole.
+void check_optimizer(const TrainingPlan& plan, const DeepSpeedOptions& options) {
+  const bool is_on_drive = options.stage == 3 && options.drive.optimizer;
+  for (const OptimizerPlan& optimizer : plan.optimizers) {
+    if (is_on_drive && !rule_of(optimizer.kind).is_elementwise()) {
+      throw UnmodelledArgument(
+          fmt::format("{} with an optimizer on NVMe is not modelled: it takes norms of tensors",
+                      rule_of(optimizer.kind).name()),
+          "", "use AdamW, or offload_optimizer_device: cpu");
+    }
+  }
+}
+
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const bool is_configured = has_configuration(arguments);
   if (arguments.has("config") && !is_configured) {
@@ -232,6 +246,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     deepspeed_objects(with_keys_of_today(arguments));
   }
   check_combination(plan, options, is_configured);
+  check_optimizer(plan, options);
   options.offloads_parameters = options.offloads_parameters && options.stage == 3;
   options.offloads_optimizer = options.offloads_optimizer && options.stage > 0;
   options.drive.optimizer = options.drive.optimizer && options.stage == 3;
@@ -260,6 +275,7 @@ StrategyEntry deepspeed() {
                   .accumulates_itself = true,
                   .loss_scaling = LossScaling::of_strategy,
                   .has_host_optimizer = true,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "deepspeed.zero.GatheredParameters"};
   entry.arguments = {deepspeed_arguments().begin(), deepspeed_arguments().end()};
   add_steps(deepspeed_sites::every_step, entry.sites);

@@ -136,6 +136,7 @@ StrategyEntry fairscale_fully_sharded() {
                   .needs_gpu = true,
                   .loss_scaling = LossScaling::of_trainer,
                   .takes_apex = false,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "summon_full_params"};
   entry.arguments = {fully_sharded_rows.begin(), fully_sharded_rows.end()};
   add_steps(fully_sharded_sites::every_step, entry.sites);

@@ -21,6 +21,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                     .make_groups = fsdp_sites::make_groups,
                     .exchange_plans = fsdp_sites::exchange_plans}),
       options_(options) {
+  optimizes_flat_ = !options.use_orig_params;
   clips_by_whole_norm_ = !options.clips_by_own_norm;
   if (options.clips_by_own_norm && plan.types().is_mixed()) {
     plugin_without_norm_ = options.mixed_plugin;

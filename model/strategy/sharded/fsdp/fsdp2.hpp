@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/strategy/local_model/step_over_ranks.hpp"
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 #include "model/strategy/tensor/tensor_mesh.hpp"
 
@@ -51,6 +52,8 @@ class FullyShard2 final : public UnitSharding {
   bool reshards(const Unit& unit) const;
 
   void check_tensors(const UpdateOptions& options) const override;
+  Program update(Rank& rank, const OptimizerPlan& optimizer, const StepTensors& step) override;
+  std::vector<PartOfTensor> parts_of_step(const OptimizerPlan& optimizer);
   /// The optimizer has the shards, and what has not been reduced belongs to none of them.
   bool zeroes_whole_gradients() const override { return false; }
 

@@ -244,8 +244,38 @@ std::optional<CutNetwork> cut(const Network& whole, const StrategyArguments& arg
   return sizes ? cut_by_plan(whole, arguments, sizes->tensor) : std::nullopt;
 }
 
+bool holds_matrix(const OptimizerPlan& optimizer, const Network& network) {
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    for (const ParameterTensor& parameter : network.layers[layer].parameters) {
+      if (optimizer.holds(layer) && parameter.trainable && parameter.shape.size() == 2) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Adafactor raises at the first matrix that is a DTensor. Of other tensors it takes norms of what a
+// rank has, which nobody has recorded.
+void check_optimizers(const TrainingPlan& plan, const FullyShard2Options& options) {
+  for (const OptimizerPlan& optimizer : plan.optimizers) {
+    const OptimizerRule& rule = rule_of(optimizer.kind);
+    if (!rule.is_elementwise() && options.offload) {
+      throw UnmodelledArgument(fmt::format("{} with an offload_policy is not modelled: its norms "
+                                           "are added up over ranks, in host memory",
+                                           rule.name()),
+                               "fully_shard.offload_policy", "leave it out, or use AdamW");
+    }
+    if (optimizer.kind == OptimizerKind::adafactor && !holds_matrix(optimizer, *plan.network)) {
+      throw UnmodelledArgument("Adafactor of DTensors of which none is a matrix is not modelled",
+                               "", "use AdamW, or ddp");
+    }
+  }
+}
+
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const FullyShard2Options options = fully_shard_options(plan, arguments);
+  check_optimizers(plan, options);
   const bool is_one_replica = options.tensor_ranks == plan.world_size && options.tensor_ranks > 1;
   if (!is_one_replica) {
     return std::make_unique<FullyShard2>(plan, options);
@@ -255,15 +285,6 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     if (arguments.has(name)) {
       throw UnmodelledArgument("fully_shard of one replica, which nobody shards, is not modelled",
                                name, "leave it out, or use a larger data_parallel_size");
-    }
-  }
-  for (const OptimizerPlan& optimizer : plan.optimizers) {
-    if (rule_of(optimizer.kind).gradient_operands() == 0) {
-      throw UnmodelledArgument(
-          fmt::format("{} under tensor parallelism without replicas is not modelled: how often its "
-                      "update sums the gradients of norms has not been recorded",
-                      rule_of(optimizer.kind).name()),
-          "", "use SGD, Adam or AdamW, or a data_parallel_size above 1");
     }
   }
   return std::make_unique<TensorParallel>(plan);
@@ -278,6 +299,7 @@ StrategyEntry model_parallel() {
   entry.traits = {.precisions = Precisions::no_double_nor_scaler,
                   .needs_gpu = true,
                   .statistics = StatisticsSharing::ignored,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
   entry.arguments = {model_parallel_rows.begin(), model_parallel_rows.end()};
   add_steps(fsdp2_sites::every_step, entry.sites);

@@ -331,6 +331,7 @@ StrategyEntry fully_sharded_data_parallel() {
                   .manual_clipping = ManualClipping::norm_refused,
                   .statistics = StatisticsSharing::converts,
                   .loss_scaling = LossScaling::of_trainer,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};
   entry.arguments = {fsdp_rows.begin(), fsdp_rows.end()};
   entry.other_classes = {
