@@ -119,6 +119,9 @@ FSDP1_SETTINGS = [
           sharding_strategy="HYBRID_SHARD", nodes=2),
     fsdp1("bf16", mixed_precision=BF16),
     fsdp1("bf16-reduced-in-fp32", mixed_precision=BF16_REDUCED_IN_FP32),
+    fsdp1("bf16-uncast-input", mixed_precision={**BF16, "cast_root_forward_inputs": False}),
+    fsdp1("bf16-cast-by-units", units=[[0, 1], [2, 3]], mixed_precision={
+        **BF16, "cast_root_forward_inputs": False, "cast_forward_inputs": True}),
     fsdp1("bf16-accumulation", iterations=accumulating(2, 2, 2), mixed_precision=BF16),
     fsdp1("bf16-no-shard", mixed_precision=BF16, sharding_strategy="NO_SHARD"),
     fsdp1("sync-module-states", sync_module_states=True),
@@ -176,6 +179,11 @@ FSDP2_SETTINGS = [
     fsdp2("clip-norm-replicated", iterations=even(4, 2), mesh=[2, 2], more=CLIPPED),
     fsdp2("bf16", mixed_precision=BF16),
     fsdp2("bf16-reduced-in-fp32", mixed_precision=BF16_REDUCED_IN_FP32),
+    fsdp2("bf16-uncast-input", mixed_precision={**BF16, "cast_forward_inputs": False}),
+    # The root's own layer gets what the unit before it has widened.
+    fsdp2("bf16-widened-output", mixed_precision={**BF16, "output_dtype": "fp32"}),
+    fsdp2("bf16-widened-outputs", units=[[0, 0], [1, 2], [3, 3]],
+          mixed_precision={**BF16, "output_dtype": "fp32"}),
     fsdp2("fp16-reduced-in-fp16", mixed_precision={"param_dtype": "fp32", "reduce_dtype": "fp16"}),
 ]
 

@@ -20,6 +20,14 @@ FullyShard2::FullyShard2(const TrainingPlan& plan, const FullyShard2Options& opt
                     .exchange_plans = fsdp2_sites::exchange_plans}),
       options_(options) {
   norm_by_parameter_ = true;
+  if (!options.casts_input || options.widens_output) {
+    std::vector<WrappedModule> casting;
+    if (options.casts_input) {
+      casting = wrapped_modules(replica_.network(), options.wrap);
+      casting.push_back({0, replica_.network().layers.size() - 1});
+    }
+    follow_types(casting, options.widens_output);
+  }
 }
 
 // Construction

@@ -19,6 +19,8 @@ struct FullyShard2Options {
   int32_t reshard_to = 0;
   std::optional<DType> param_dtype;   ///< of MixedPrecisionPolicy; none: as stored
   std::optional<DType> reduce_dtype;  ///< none: param_dtype
+  bool casts_input = true;            ///< of each module, to param_dtype
+  bool widens_output = false;         ///< of each module, to fp32
   /// Ranks of the mesh's second dimension, over which parameters are sharded; 0: all. The first
   /// dimension replicates.
   int32_t shard_ranks = 0;

@@ -31,14 +31,14 @@ constexpr std::string_view known_names[] = {
     "fully_shard.reshard_after_forward",
     "fully_shard.mp_policy.param_dtype",
     "fully_shard.mp_policy.reduce_dtype",
+    "fully_shard.mp_policy.cast_forward_inputs",
+    "fully_shard.mp_policy.output_dtype",
     "fully_shard.mesh",
     "fully_shard.ignored_params",
     "fully_shard.offload_policy",
     "fully_shard.offload_policy.CPUOffloadPolicy",
     "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
-constexpr std::string_view unmodelled_module_names[] = {"fully_shard.mp_policy.output_dtype",
-                                                        "fully_shard.mp_policy.cast_forward_inputs",
-                                                        "fully_shard.shard_placement_fn"};
+constexpr std::string_view unmodelled_module_names[] = {"fully_shard.shard_placement_fn"};
 
 // lightning/pytorch/strategies/model_parallel.py; fully_shard is what its users call themselves.
 constexpr std::array model_parallel_rows{
@@ -130,6 +130,25 @@ void set_ignored_parameters(const TrainingPlan& plan, const StrategyArguments& a
   }
 }
 
+// The loss is fp32, and the next module casts what it gets: an output that is widened is worth what
+// it was.
+void set_output_type(const TrainingPlan& plan, const StrategyArguments& arguments,
+                     FullyShard2Options& options) {
+  const std::string name = "fully_shard.mp_policy.output_dtype";
+  if (!arguments.has(name)) {
+    return;
+  }
+  const DType output = dtype_argument(arguments, name);
+  const DType computed = options.param_dtype.value_or(plan.parameter_dtype);
+  options.widens_output = output != computed;
+  if (options.widens_output && output != DType::fp32) {
+    throw UnmodelledArgument(
+        "an `output_dtype` of fully_shard other than fp32 or `param_dtype` is "
+        "not modelled",
+        name, "write fp32, or leave it out");
+  }
+}
+
 FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& given) {
   const StrategyArguments arguments = without_class_names(given, nested_module_classes);
   parallel_plan_of(arguments);  // throws for what is no style
@@ -153,6 +172,8 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyA
   if (arguments.has(policy + "reduce_dtype")) {
     options.reduce_dtype = dtype_argument(arguments, policy + "reduce_dtype");
   }
+  options.casts_input = arguments.boolean(policy + "cast_forward_inputs", true);
+  set_output_type(plan, arguments, options);
   options.offload = offloads(arguments);
   options.saves_in_parts =
       ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");

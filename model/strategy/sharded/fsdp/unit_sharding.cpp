@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "model/network/optimizer/optimizer_rule.hpp"
@@ -28,6 +30,35 @@ TrainingPlan computing_in(TrainingPlan plan, std::optional<DType> gathered) {
     plan.parameter_dtype = *gathered;
   }
   return plan;
+}
+
+// Autocast narrows what layers take. RMSNorm of torch promotes, and indices are no numbers to cast.
+void UnitSharding::follow_types(const std::vector<WrappedModule>& casting, bool widens) {
+  const Network& network = replica_.network();
+  if (plan().types().is_mixed() || computing_plan_.parameter_dtype == plan().parameter_dtype) {
+    return;
+  }
+  bool is_narrow = !is_floating(network.input_dtype_of(0));
+  for (size_t layer = 0; layer < network.layers.size() && !uncast_layer_; ++layer) {
+    const Layer& each = network.layers[layer];
+    is_narrow = is_narrow || std::ranges::count(casting, layer, &WrappedModule::first) > 0;
+    if (!is_narrow && !each.parameters.empty() && each.kind != LayerKind::rms_norm) {
+      uncast_layer_ = layer;
+    }
+    is_narrow =
+        is_narrow && !(widens && std::ranges::count(casting, layer, &WrappedModule::last) > 0);
+  }
+}
+
+void UnitSharding::check_forward(size_t layer) const {
+  if (uncast_layer_ == layer) {
+    throw ProgramException(
+        site_id(steps_.gather_unit),
+        fmt::format("RuntimeError: mat1 and mat2 must have the same dtype: `{}` gets its input in "
+                    "{} and has weights in {}, because no module casts it",
+                    replica_.network().layers[layer].name, name_of(plan().parameter_dtype),
+                    name_of(computing_plan_.parameter_dtype)));
+  }
 }
 
 std::vector<std::vector<size_t>> UnitSharding::parameters_by_module(

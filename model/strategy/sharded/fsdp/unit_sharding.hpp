@@ -68,8 +68,9 @@ class UnitSharding : public DistributedStrategy {
   }
   /// Whether zero_grad reaches gradients that have not been reduced.
   virtual bool zeroes_whole_gradients() const { return true; }
-  /// The layer runs next; throws what its forward raises.
-  virtual void check_forward(size_t) const {}
+  /// The layer runs next; throws what its forward raises: by default where its input is not
+  /// of the type of its weights.
+  virtual void check_forward(size_t layer) const;
   /// The same for its backward, or a forward that runs again there.
   virtual void check_backward(size_t) const {}
   /// Gathers a unit that is not gathered, before the computation of the layer.
@@ -108,6 +109,9 @@ class UnitSharding : public DistributedStrategy {
 
   UnitSharding(const TrainingPlan& plan, TrainingPlan computing, const Steps& steps);
 
+  /// Finds the first layer whose input is not of the type in which its weights are gathered. These
+  /// modules cast what they get; `widens`: and give what they make in the type of the shards.
+  void follow_types(const std::vector<WrappedModule>& casting, bool widens);
   /// A parameter belongs to the innermost module that holds its layer. `layout_of`: how the
   /// parameters of a unit are cut over so many ranks.
   template <class LayoutOf>
@@ -190,8 +194,9 @@ class UnitSharding : public DistributedStrategy {
   bool updates_by_own_norms_ = false;  ///< a step has taken norms of what this rank holds
   /// Lightning's precision plugin, if it raises where it should clip by norm.
   std::string_view plugin_without_norm_{};
-  bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
-  std::vector<bool> has_stepped_;   ///< by optimizer
+  bool norm_by_parameter_ = false;        ///< the norm travels as one number for each parameter
+  std::vector<bool> has_stepped_;         ///< by optimizer
+  std::optional<size_t> uncast_layer_{};  ///< it raises, for its input is not of its weights' type
   /// Units whose parameters are read where summon_full_params has brought them.
   struct WholeUnit {
     size_t unit = 0;
