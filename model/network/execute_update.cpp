@@ -146,11 +146,11 @@ void measure_norm(const UpdateCall& call, const OpLists& lists, Operands& operan
 }  // namespace
 
 void execute_update(const OpLists& lists, Operands& operands) {
-  const UpdateCall call = update_call_from(lists.scalars);
   const Values gradient = operands.load(lists.reads[0]);
   if (gradient.empty()) {
     return;
   }
+  const UpdateCall call = update_call_from(lists.scalars);
   if (call.measures) {
     measure_norm(call, lists, operands);
     return;

@@ -218,6 +218,11 @@ std::vector<DividedState> ways_to_divide() {
           {.name = "deepspeed_stage_3_offload", .offloads = true}};
 }
 
+DeepSpeedOptions options_from(const StrategyArguments& arguments) {
+  return has_configuration(arguments) ? deepspeed_configuration(arguments)
+                                      : from_arguments(arguments);
+}
+
 // What an optimizer takes norms of is one flat tensor, which host memory never has whole.
 void check_optimizer(const TrainingPlan& plan, const DeepSpeedOptions& options) {
   const bool is_on_drive = options.stage == 3 && options.drive.optimizer;
@@ -237,8 +242,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     throw ArgumentProblem("`config` of DeepSpeedStrategy is a map, or the path of a JSON file",
                           "config");
   }
-  DeepSpeedOptions options =
-      is_configured ? deepspeed_configuration(arguments) : from_arguments(arguments);
+  DeepSpeedOptions options = options_from(arguments);
   options.saves_frozen =
       !ArgumentReader(arguments, deepspeed_arguments()).boolean("exclude_frozen_parameters");
   if (is_configured) {
@@ -281,6 +285,9 @@ StrategyEntry deepspeed() {
   add_steps(deepspeed_sites::every_step, entry.sites);
   entry.make = make;
   entry.without_effect = without_effect;
+  entry.gives_parts = [](const TrainingPlan&, const StrategyArguments& arguments) {
+    return options_from(arguments).stage > 0;
+  };
   entry.configured_objects = configured_objects;
   return entry;
 }

@@ -360,6 +360,10 @@ StrategyEntry fully_sharded_data_parallel() {
     }
     return found;
   };
+  entry.gives_parts = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    const FullyShardedOptions options = options_from(plan, arguments);
+    return !options.use_orig_params || (plan.world_size != 1 && options.sharding != Sharding::none);
+  };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FullyShardedDataParallel>(plan, options_from(plan, arguments));
   };

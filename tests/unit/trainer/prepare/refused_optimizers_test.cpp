@@ -1,4 +1,5 @@
 // What torch raises where an optimizer is made, and what is not modelled, with places and remedies.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/unit/trainer/scenario_text.hpp"
@@ -79,4 +80,32 @@ TEST_CASE("what optimizers have and is not modelled is named") {
   CHECK(stops_of_optimizer("{FusedAdam: {bias_correction: false}}", "ddp").empty());
   CHECK(stops_of_optimizer("{Lamb: {lr: 0.1}}", "ddp").empty());
   CHECK(stops_of_optimizer("{RMSprop: {foreach: null}}", "ddp").empty());
+}
+
+TEST_CASE("an optimizer that takes norms is warned of where ranks hold parts of tensors") {
+  const auto is_warned = [](const std::string& optimizer, const std::string& strategy) {
+    const std::vector<Problem> problems =
+        prepare(scenario_of("version: 1\ntrainer: {accelerator: gpu, devices: 2, strategy: " +
+                            strategy + ", max_epochs: 1}\noptimizer: " + optimizer + "\n"),
+                standard_strategies())
+            .problems;
+    return std::ranges::any_of(problems, [](const Problem& problem) {
+      return problem.kind == Problem::Kind::warning &&
+             problem.message.find("on each rank what that rank holds") != std::string::npos;
+    });
+  };
+  for (const char* const strategy :
+       {"fsdp", "deepspeed_stage_1", "deepspeed_stage_3",
+        "{FSDPStrategy: {sharding_strategy: NO_SHARD, use_orig_params: false}}"}) {
+    INFO(strategy);
+    CHECK(is_warned("{Lamb: {lr: 0.1}}", strategy));
+    CHECK(is_warned("{Adafactor: {lr: 0.1}}", strategy));
+    CHECK_FALSE(is_warned("{AdamW: {lr: 0.1}}", strategy));
+  }
+  for (const char* const strategy :
+       {"ddp", "{FSDPStrategy: {sharding_strategy: NO_SHARD}}",
+        "{ModelParallelStrategy: {data_parallel_size: 2, tensor_parallel_size: 1}}"}) {
+    INFO(strategy);
+    CHECK_FALSE(is_warned("{Lamb: {lr: 0.1}}", strategy));
+  }
 }
