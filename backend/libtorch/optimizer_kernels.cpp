@@ -150,7 +150,7 @@ void measure_norm(const UpdateCall& call, const OpLists& lists, TensorOperands& 
 void update(const OpLists& lists, TensorOperands& operands, const std::vector<at::Tensor>& written,
             const at::Tensor& gradient) {
   const UpdateCall call = update_call_from(lists.scalars);
-  if (call.measures) {
+  if (call.use == UpdateCall::Use::measure) {
     measure_norm(call, lists, operands);
     return;
   }

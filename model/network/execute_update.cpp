@@ -151,7 +151,7 @@ void execute_update(const OpLists& lists, Operands& operands) {
     return;
   }
   const UpdateCall call = update_call_from(lists.scalars);
-  if (call.measures) {
+  if (call.use == UpdateCall::Use::measure) {
     measure_norm(call, lists, operands);
     return;
   }
@@ -160,12 +160,14 @@ void execute_update(const OpLists& lists, Operands& operands) {
     return;
   }
   std::vector<Values> state = load_values(lists.writes.subspan(1), operands);
-  if (call.shared_norms > 0) {  // how far an error of gradients takes it is what one device says
-    SharedNorms norms = norms_from(load_values(lists.reads.subspan(1), operands));
-    update_values(call, gradient, state, parameter, nullptr, &norms);
-  } else {
-    update_values(call, gradient, state, parameter, operands.sensitivity_of(lists.writes[0]));
+  SharedNorms norms;
+  if (call.shared_norms > 0) {
+    norms = norms_from(load_values(lists.reads.subspan(1), operands));
   }
+  update_values(
+      call, gradient, state, parameter,
+      call.use == UpdateCall::Use::whole ? operands.sensitivity_of(lists.writes[0]) : nullptr,
+      call.shared_norms > 0 ? &norms : nullptr);
   operands.store(lists.writes[0], parameter);
   for (size_t i = 0; i < state.size(); ++i) {
     operands.store(lists.writes[i + 1], state[i]);

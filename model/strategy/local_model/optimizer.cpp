@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/network/optimizer/optimizer_rule.hpp"
+#include "model/network/optimizer/update_kernel.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 
 namespace lockstep {
@@ -92,7 +93,10 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
   std::vector<Slice> writes{tensor.value};
   writes.insert(writes.end(), tensor.state.begin(), tensor.state.end());
   const UpdateMoment moment{tensor.steps, rule.advance(plan, tensor.steps, tensor.numbers)};
-  const std::vector<double> scalars = rule.scalars(plan, moment, shape_of(tensor));
+  const bool takes_own_norms = !rule.is_elementwise() && tensor.shape.empty();
+  const std::vector<double> scalars = takes_own_norms
+                                          ? scalars_of_part(plan, moment, 0, UpdateCall::Use::part)
+                                          : rule.scalars(plan, moment, shape_of(tensor));
   KernelCall call;
   call.kernel = rule.kernel();
   call.reads = {&tensor.gradient, 1};

@@ -78,7 +78,8 @@ class StepOfPart {
     const OptimizedTensor& tensor = *part_->tensor;
     std::vector<Slice> reads{tensor.gradient, weights, tensor.value};
     reads.insert(reads.end(), tensor.state.begin(), tensor.state.end());
-    const std::vector<double> scalars = scalars_of_part(*optimizer_, moment_, 1, true);
+    const std::vector<double> scalars =
+        scalars_of_part(*optimizer_, moment_, 1, UpdateCall::Use::measure);
     KernelCall call;
     call.kernel = rule_->kernel();
     call.reads = reads;
@@ -96,7 +97,8 @@ class StepOfPart {
     const std::vector<Slice> reads{tensor.gradient, weights, change};
     std::vector<Slice> writes{tensor.value};
     writes.insert(writes.end(), tensor.state.begin(), tensor.state.end());
-    const std::vector<double> scalars = scalars_of_part(*optimizer_, moment_, norms, false);
+    const std::vector<double> scalars =
+        scalars_of_part(*optimizer_, moment_, norms, UpdateCall::Use::part);
     KernelCall call;
     call.kernel = rule_->kernel();
     call.reads = reads;
