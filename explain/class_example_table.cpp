@@ -33,6 +33,9 @@ constexpr ClassExample class_example_rows[] = {
     {optimizer, "DeepSpeedCPULion", "{lr: 1e-4}",
      "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: deepspeed_stage_2_offload}",
      "DeepSpeed's Lion in host memory"},
+    {optimizer, "DeepSpeedCPUAdagrad", "{lr: 0.01}",
+     "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: deepspeed_stage_2_offload}",
+     "DeepSpeed's Adagrad in host memory"},
     {optimizer, "QAdamOptimizer", "{lr: 0.001, warmup_steps: 10}"},
     {optimizer, "ZeroRedundancyOptimizer", "{optimizer_class: Adam, lr: 0.001}"},
 

@@ -113,22 +113,57 @@ void qadam(const OpLists& lists, TensorOperands& operands, const std::vector<at:
   operands.store(lists.writes[0], written[0].add(update.mul(-lists.scalars[0] / correction1)));
 }
 
-void update(const OpLists& lists, TensorOperands& operands, const std::vector<at::Tensor>& written,
-            const at::Tensor& gradient) {
-  const UpdateCall call = update_call_from(lists.scalars);
-  TensorNumbers parameter(written[0]);
-  TensorNumbers direction(gradient.to(written[0].scalar_type(), false, /*copy=*/true));
-  std::vector<TensorNumbers> state;
-  for (size_t i = 1; i < written.size(); ++i) {
-    state.emplace_back(written[i]);
-  }
+void update_by(const UpdateCall& call, const at::Tensor& gradient, TensorNumbers& parameter,
+               std::vector<TensorNumbers>& state, SharedNorms* shared) {
+  TensorNumbers direction(gradient.to(parameter.tensor().scalar_type(), false, /*copy=*/true));
   const bool is_known =
       visit_optimizer(OptimizersOfOneKernel{}, call.settings.kind, [&]<class Optimizer>(Optimizer) {
         Optimizer::update(
             call.settings, call.moment,
-            Updated<TensorNumbers>{parameter, direction, state, call.rows, call.columns});
+            Updated<TensorNumbers>{parameter, direction, state, call.rows, call.columns, shared});
       });
   ensure(is_known, "the kernel optimizer_step knows this optimizer");
+}
+
+SharedNorms norms_from(const std::vector<at::Tensor>& read, size_t count) {
+  SharedNorms norms;
+  for (size_t i = 1; i <= count; ++i) {
+    norms.known.push_back(read[i].sqrt().item<double>());
+  }
+  return norms;
+}
+
+void measure_norm(const UpdateCall& call, const OpLists& lists, TensorOperands& operands) {
+  const std::vector<at::Tensor> read = load_all(lists.reads, operands);
+  const auto known = static_cast<size_t>(call.shared_norms);
+  SharedNorms norms = norms_from(read, known);
+  TensorNumbers parameter(read[1 + known].clone());
+  std::vector<TensorNumbers> state;
+  for (size_t i = 2 + known; i < read.size(); ++i) {
+    state.emplace_back(read[i].clone());
+  }
+  update_by(call, read[0], parameter, state, &norms);
+  operands.store(lists.writes[0],
+                 at::full({1}, norms.own * norms.own, operands.load(lists.writes[0]).options()));
+}
+
+void update(const OpLists& lists, TensorOperands& operands, const std::vector<at::Tensor>& written,
+            const at::Tensor& gradient) {
+  const UpdateCall call = update_call_from(lists.scalars);
+  if (call.use == UpdateCall::Use::measure) {
+    measure_norm(call, lists, operands);
+    return;
+  }
+  TensorNumbers parameter(written[0]);
+  std::vector<TensorNumbers> state;
+  for (size_t i = 1; i < written.size(); ++i) {
+    state.emplace_back(written[i]);
+  }
+  SharedNorms norms;
+  if (call.shared_norms > 0) {
+    norms = norms_from(load_all(lists.reads, operands), static_cast<size_t>(call.shared_norms));
+  }
+  update_by(call, gradient, parameter, state, call.shared_norms > 0 ? &norms : nullptr);
   operands.store(lists.writes[0], parameter.tensor());
   for (size_t i = 0; i < state.size(); ++i) {
     operands.store(lists.writes[i + 1], state[i].tensor());

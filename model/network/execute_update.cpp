@@ -54,7 +54,7 @@ double epsilon_of(DType dtype) {
 
 template <class Optimizer, class T>
 void update_in(const UpdateCall& call, const Values& gradient, std::vector<Values>& state,
-               Values& parameter) {
+               Values& parameter, SharedNorms* shared) {
   using Numbers = ReferenceNumbers<T>;
   Numbers weights(numbers_of<T>(parameter), epsilon_of(parameter.dtype()));
   Numbers direction(numbers_of<T>(gradient));
@@ -63,7 +63,7 @@ void update_in(const UpdateCall& call, const Values& gradient, std::vector<Value
     kept.emplace_back(numbers_of<T>(one));
   }
   Optimizer::update(call.settings, call.moment,
-                    Updated<Numbers>{weights, direction, kept, call.rows, call.columns});
+                    Updated<Numbers>{weights, direction, kept, call.rows, call.columns, shared});
   for (size_t i = 0; i < state.size(); ++i) {
     store_numbers(kept[i].numbers(), state[i]);
   }
@@ -94,7 +94,7 @@ void note_sensitivity(const UpdateCall& call, const std::vector<double>& gradien
 }  // namespace
 
 void update_values(const UpdateCall& call, const Values& gradient, std::vector<Values>& state,
-                   Values& parameter, UpdateSensitivity* sensitivity) {
+                   Values& parameter, UpdateSensitivity* sensitivity, SharedNorms* shared) {
   const std::vector<double> taken =
       sensitivity == nullptr ? std::vector<double>() : decayed_gradient(call, gradient, parameter);
   const std::vector<double> before =
@@ -102,7 +102,7 @@ void update_values(const UpdateCall& call, const Values& gradient, std::vector<V
   with_accumulator({&gradient, &parameter}, [&]<class T>(T) {
     const bool is_known = visit_optimizer(
         OptimizersOfOneKernel{}, call.settings.kind, [&]<class Optimizer>(Optimizer) {
-          update_in<Optimizer, T>(call, gradient, state, parameter);
+          update_in<Optimizer, T>(call, gradient, state, parameter, shared);
         });
     ensure(is_known, "the kernel optimizer_step knows this optimizer");
   });
@@ -111,18 +111,63 @@ void update_values(const UpdateCall& call, const Values& gradient, std::vector<V
   }
 }
 
+namespace {
+
+std::vector<Values> load_values(std::span<const Slice> slices, Operands& operands) {
+  std::vector<Values> values;
+  for (const Slice& slice : slices) {
+    values.push_back(operands.load(slice));
+  }
+  return values;
+}
+
+/// What the ranks have added up is the square of a norm.
+SharedNorms norms_from(const std::vector<Values>& squares) {
+  SharedNorms norms;
+  for (const Values& square : squares) {
+    norms.known.push_back(std::sqrt(square.number(0)));
+  }
+  return norms;
+}
+
+/// Reads the gradient, the norms that are known, the parameter and its state.
+void measure_norm(const UpdateCall& call, const OpLists& lists, Operands& operands) {
+  const auto known = static_cast<size_t>(call.shared_norms);
+  const Values gradient = operands.load(lists.reads[0]);
+  SharedNorms norms = norms_from(load_values(lists.reads.subspan(1, known), operands));
+  Values parameter = operands.load(lists.reads[1 + known]);
+  std::vector<Values> state = load_values(lists.reads.subspan(2 + known), operands);
+  update_values(call, gradient, state, parameter, nullptr, &norms);
+  Values square(lists.writes[0].dtype, 1);
+  square.set(0, norms.own * norms.own);
+  operands.store(lists.writes[0], square);
+}
+
+}  // namespace
+
 void execute_update(const OpLists& lists, Operands& operands) {
   const Values gradient = operands.load(lists.reads[0]);
-  Values parameter = operands.load(lists.writes[0]);
-  if (gradient.empty() || parameter.empty()) {
+  if (gradient.empty()) {
     return;
   }
-  std::vector<Values> state;
-  for (size_t i = 1; i < lists.writes.size(); ++i) {
-    state.push_back(operands.load(lists.writes[i]));
+  const UpdateCall call = update_call_from(lists.scalars);
+  if (call.use == UpdateCall::Use::measure) {
+    measure_norm(call, lists, operands);
+    return;
   }
-  update_values(update_call_from(lists.scalars), gradient, state, parameter,
-                operands.sensitivity_of(lists.writes[0]));
+  Values parameter = operands.load(lists.writes[0]);
+  if (parameter.empty()) {
+    return;
+  }
+  std::vector<Values> state = load_values(lists.writes.subspan(1), operands);
+  SharedNorms norms;
+  if (call.shared_norms > 0) {
+    norms = norms_from(load_values(lists.reads.subspan(1), operands));
+  }
+  update_values(
+      call, gradient, state, parameter,
+      call.use == UpdateCall::Use::whole ? operands.sensitivity_of(lists.writes[0]) : nullptr,
+      call.shared_norms > 0 ? &norms : nullptr);
   operands.store(lists.writes[0], parameter);
   for (size_t i = 0; i < state.size(); ++i) {
     operands.store(lists.writes[i + 1], state[i]);

@@ -10,10 +10,13 @@
 
 namespace lockstep {
 
+struct SharedNorms;
+
 /// One step of an optimizer on one tensor: in fp32 (fp64 where an operand is), each operation
 /// rounded as torch's is, and each stored tensor once more to its type.
 void update_values(const UpdateCall& call, const Values& gradient, std::vector<Values>& state,
-                   Values& parameter, UpdateSensitivity* sensitivity);
+                   Values& parameter, UpdateSensitivity* sensitivity,
+                   SharedNorms* shared = nullptr);
 
 /// The kernel optimizer_step.
 void execute_update(const OpLists& lists, Operands& operands);

@@ -87,6 +87,9 @@ struct StrategyEntry {
   std::function<std::vector<std::pair<std::string, std::string>>(
       const TrainingPlan& plan, const StrategyArguments& arguments)>
       without_effect{};
+  /// Whether its optimizer is given parts of tensors, or several that have become one, as if they
+  /// were tensors. Null: no.
+  std::function<bool(const TrainingPlan& plan, const StrategyArguments& arguments)> gives_parts{};
   /// What is made in place of, or beside, what the module's configure_optimizers returns: not
   /// called at all where there is an optimizer. Does not throw: `make` refuses what cannot be.
   /// Null: nothing.

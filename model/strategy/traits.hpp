@@ -64,6 +64,8 @@ struct StrategyTraits {
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
   /// Each rank holds parameters and the optimizer's state whole, so that rank 0's are all of them.
   bool holds_whole_state = false;
+  /// What an optimizer does there that takes norms of tensors (Lamb, Adafactor) is modelled.
+  bool takes_tensor_norms = false;
   /// What a script calls to read parameters of which each rank holds a part; empty: nothing is
   /// known.
   std::string_view gathers_parameters{};

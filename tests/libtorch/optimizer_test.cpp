@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
 namespace lockstep::libtorch_test {
@@ -110,6 +111,23 @@ TEST_CASE("Adam's first step goes by the learning rate against the gradient's si
              {parameter, first, second}, {0.25, 0.9, 0.999, 0, 0, 1, 0});
   CHECK(memory.load(parameter).number(0) == Approx(0.75));
   CHECK(memory.load(parameter).number(1) == Approx(1.25));
+}
+
+TEST_CASE("Adam without corrections is the same by LibTorch as in the reference") {
+  OptimizerSettings settings = rule_of(OptimizerKind::adamw).defaults();
+  settings.corrects_bias = false;
+  const double step = rule_of(OptimizerKind::adamw).scalars(settings, {1, {}}, {1})[5];
+  const auto run = [&](const Execute& execute) {
+    Memory memory;
+    const Slice parameter = memory.add(Values::of(DType::fp64, {8}));
+    const Slice first = memory.add(Values(DType::fp64, 1));
+    const Slice second = memory.add(Values(DType::fp64, 1));
+    run_kernel(execute, memory, Kernel::adam_step, {memory.add(Values::of(DType::fp64, {4}))},
+               {parameter, first, second}, {0.5, 0.5, 0.75, 0, 0.25, step, 1});
+    return memory.load(parameter).number(0);
+  };
+  CHECK(run(reference()) == 6.5);  // 8 - 0.5 (2 / root(4) + 0.25 * 8)
+  CHECK(run(libtorch()) == Approx(6.5));
 }
 
 TEST_CASE("an optimizer whose parameter is bf16 rounds every stored tensor to bf16") {

@@ -26,7 +26,7 @@ import sharded_checkpoint
 import tensor_parallel
 from sharded_deepspeed import DeepSpeed
 from sharded_fairscale import FairScale, FairScaleFsdp
-from sharded_strategy import Strategy, dtypes_of
+from sharded_strategy import Strategy, dtypes_of, optimizer_class
 
 
 class Fsdp1(Strategy):
@@ -221,7 +221,7 @@ class Zero1(Strategy):
 
     def optimizer(self):
         arguments = dict(self.setting["optimizer"])
-        kind = getattr(torch.optim, arguments.pop("kind"))
+        kind = optimizer_class(arguments.pop("kind"))
         self.redundancy_free = ZeroRedundancyOptimizer(
             [p for p in self.model.parameters() if p.requires_grad], optimizer_class=kind,
             **self.options, **arguments)

@@ -5,7 +5,7 @@ import contextlib
 import torch
 import torch.distributed as dist
 
-from sharded_strategy import Strategy, find_libraries
+from sharded_strategy import Strategy, find_libraries, optimizer_class
 
 
 class FairScale(Strategy):
@@ -29,7 +29,7 @@ class FairScale(Strategy):
         from fairscale.optim import OSS
 
         arguments = dict(self.setting["optimizer"])
-        kind = getattr(torch.optim, arguments.pop("kind"))
+        kind = optimizer_class(arguments.pop("kind"))
         oss = self.options.pop("oss", {})
         # Buckets hold views of gradients, and lose them where a gradient is set to None.
         self.loses_gradients = self.options.get("reduce_buffer_size") == 0

@@ -18,6 +18,9 @@ PLAIN = network([4], [2], [linear(4, 6), linear(6, 5), linear(5, 3), linear(3, 2
 PAIRS = [[0, 1], [2, 3]]
 SGD = {"kind": "SGD", "lr": 2**-14}
 ADAM = {"kind": "Adam", "lr": 2**-6}
+# They take norms and means of tensors.
+ADAFACTOR = {"kind": "Adafactor", "lr": 2**-6}
+LAMB = {"kind": "Lamb", "lr": 2**-6, "weight_decay": 0.125}
 
 FSDP1 = {
     "units": [[0, 0], [1, 1], [2, 2]],
@@ -101,12 +104,24 @@ FSDP1_SETTINGS = [
     # What is around the sharding
     fsdp1("evaluation", iterations=evaluating(2)),
     fsdp1("adam", optimizer=ADAM),
+    fsdp1("adafactor", UNEVEN, units=UNEVEN_UNITS, optimizer=ADAFACTOR),
+    fsdp1("adafactor-original", UNEVEN, units=UNEVEN_UNITS, optimizer=ADAFACTOR,
+          use_orig_params=True),
+    fsdp1("adafactor-no-shard", optimizer=ADAFACTOR, sharding_strategy="NO_SHARD"),
+    fsdp1("adafactor-no-shard-original", optimizer=ADAFACTOR, sharding_strategy="NO_SHARD",
+          use_orig_params=True),
+    fsdp1("lamb", optimizer=LAMB),
+    fsdp1("lamb-original", UNEVEN, even(4, 2), units=UNEVEN_UNITS, optimizer=LAMB,
+          use_orig_params=True),
     fsdp1("clip-norm", more=CLIPPED),
     fsdp1("clip-norm-no-shard", more=CLIPPED, sharding_strategy="NO_SHARD"),
     fsdp1("clip-norm-hybrid", iterations=even(4, 2), more=CLIPPED,
           sharding_strategy="HYBRID_SHARD", nodes=2),
     fsdp1("bf16", mixed_precision=BF16),
     fsdp1("bf16-reduced-in-fp32", mixed_precision=BF16_REDUCED_IN_FP32),
+    fsdp1("bf16-uncast-input", mixed_precision={**BF16, "cast_root_forward_inputs": False}),
+    fsdp1("bf16-cast-by-units", units=[[0, 1], [2, 3]], mixed_precision={
+        **BF16, "cast_root_forward_inputs": False, "cast_forward_inputs": True}),
     fsdp1("bf16-accumulation", iterations=accumulating(2, 2, 2), mixed_precision=BF16),
     fsdp1("bf16-no-shard", mixed_precision=BF16, sharding_strategy="NO_SHARD"),
     fsdp1("sync-module-states", sync_module_states=True),
@@ -155,10 +170,20 @@ FSDP2_SETTINGS = [
     # What is around the sharding
     fsdp2("evaluation", iterations=evaluating(2)),
     fsdp2("adam", optimizer=ADAM),
+    fsdp2("lamb", optimizer=LAMB),
+    fsdp2("lamb-four-ranks", UNEVEN, even(4, 2), units=UNEVEN_UNITS, optimizer=LAMB),
+    fsdp2("lamb-replicated", iterations=even(4, 2), mesh=[2, 2], optimizer=LAMB),
+    fsdp2("rprop", optimizer={"kind": "Rprop", "lr": 2**-6}),
+    fsdp2("lamb-accumulation", iterations=accumulating(2, 2, 2), optimizer=LAMB),
     fsdp2("clip-norm", more=CLIPPED),
     fsdp2("clip-norm-replicated", iterations=even(4, 2), mesh=[2, 2], more=CLIPPED),
     fsdp2("bf16", mixed_precision=BF16),
     fsdp2("bf16-reduced-in-fp32", mixed_precision=BF16_REDUCED_IN_FP32),
+    fsdp2("bf16-uncast-input", mixed_precision={**BF16, "cast_forward_inputs": False}),
+    # The root's own layer gets what the unit before it has widened.
+    fsdp2("bf16-widened-output", mixed_precision={**BF16, "output_dtype": "fp32"}),
+    fsdp2("bf16-widened-outputs", units=[[0, 0], [1, 2], [3, 3]],
+          mixed_precision={**BF16, "output_dtype": "fp32"}),
     fsdp2("fp16-reduced-in-fp16", mixed_precision={"param_dtype": "fp32", "reduce_dtype": "fp16"}),
 ]
 
@@ -171,6 +196,7 @@ def zero1(name, described=PLAIN, iterations=None, optimizer=None, more=None, ddp
 ZERO1_SETTINGS = [
     zero1("sgd"),
     zero1("adam", optimizer=ADAM),
+    zero1("adafactor", optimizer=ADAFACTOR),
     zero1("momentum", optimizer={**SGD, "momentum": 0.5}),
     zero1("small-buckets", iterations=even(2, 3), ddp={"bucket_cap_mb": TINY}),
     zero1("uneven", UNEVEN),
@@ -216,6 +242,8 @@ DEEPSPEED_SETTINGS = [
     deepspeed("stage-1", 1),
     deepspeed("stage-1-four-ranks", 1, UNEVEN, even(4, 2)),
     deepspeed("stage-1-adam", 1, optimizer=ADAM),
+    deepspeed("stage-1-adafactor", 1, optimizer=ADAFACTOR),
+    deepspeed("stage-1-lamb", 1, optimizer=LAMB),
     deepspeed("stage-1-small-buckets", 1, UNEVEN, reduce_bucket_size=30),
     deepspeed("stage-1-small-buckets-overlapped", 1, UNEVEN, reduce_bucket_size=30,
               overlap_comm=True),
@@ -229,6 +257,7 @@ DEEPSPEED_SETTINGS = [
     deepspeed("stage-2", 2),
     deepspeed("stage-2-four-ranks", 2, UNEVEN, even(4, 2)),
     deepspeed("stage-2-adam", 2, optimizer=ADAM),
+    deepspeed("stage-2-adafactor", 2, optimizer=ADAFACTOR),
     deepspeed("stage-2-small-buckets", 2, UNEVEN, reduce_bucket_size=30),
     deepspeed("stage-2-small-buckets-four-ranks", 2, UNEVEN, even(4, 2), reduce_bucket_size=30),
     deepspeed("stage-2-small-buckets-overlapped", 2, UNEVEN, reduce_bucket_size=30,
@@ -274,6 +303,8 @@ DEEPSPEED_SETTINGS = [
               overlap_comm=False),
     deepspeed("stage-3-small-sub-groups", 3, **SHARDS_ALL, sub_group_size=30),
     deepspeed("stage-3-adam", 3, optimizer=ADAM, **SHARDS_ALL),
+    deepspeed("stage-3-lamb", 3, optimizer=LAMB, **SHARDS_ALL),
+    deepspeed("stage-3-lamb-in-groups", 3, optimizer=LAMB, sub_group_size=20, **SHARDS_ALL),
     deepspeed("stage-3-accumulation", 3, iterations=accumulating(2, 2, 2), config=IN_TWO,
               **SHARDS_ALL),
     deepspeed("stage-3-clipping", 3, config=CLIPPING, **SHARDS_ALL),
@@ -313,6 +344,7 @@ FAIRSCALE_SETTINGS = [
     fairscale("uneven", UNEVEN, **NO_BUFFER),
     fairscale("four-ranks", UNEVEN, even(4, 2), **NO_BUFFER),
     fairscale("adam", optimizer=ADAM, **NO_BUFFER),
+    fairscale("lamb", optimizer=LAMB, **NO_BUFFER),
     fairscale("accumulation", iterations=accumulating(2, 2, 2), **NO_BUFFER),
     fairscale("clip-norm", more=CLIPPED, **NO_BUFFER),
     fairscale("batch-norm", NORM, **NO_BUFFER),
@@ -344,6 +376,7 @@ FAIRSCALE_FSDP_SETTINGS = [
     fairscale_fsdp("clip-norm", more=CLIPPED),
     fairscale_fsdp("evaluation", iterations=evaluating(2)),
     fairscale_fsdp("adam", optimizer=ADAM),
+    fairscale_fsdp("adafactor", UNEVEN, units=UNEVEN_UNITS, optimizer=ADAFACTOR),
 ]
 
 

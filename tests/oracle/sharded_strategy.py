@@ -40,6 +40,16 @@ class Block(torch.nn.Sequential):
         return value
 
 
+def optimizer_class(name):
+    """Of torch.optim, or Lamb of the package torch-optimizer."""
+    if name != "Lamb":
+        return getattr(torch.optim, name)
+    find_libraries()
+    from torch_optimizer import Lamb
+
+    return Lamb
+
+
 def run_twice(function, value):
     return torch.utils.checkpoint.checkpoint(function, value, use_reentrant=False)
 
@@ -145,7 +155,7 @@ class Strategy:
 
     def make_optimizer(self, parameters):
         arguments = dict(self.setting["optimizer"])
-        kind = getattr(torch.optim, arguments.pop("kind"))
+        kind = optimizer_class(arguments.pop("kind"))
         return kind([p for p in parameters if p.requires_grad], **arguments)
 
     @contextlib.contextmanager

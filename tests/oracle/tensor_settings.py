@@ -4,7 +4,7 @@ Plans are written in torch's words. Ranks of one replica are neighbours and get 
 """
 
 from settings import RELU, accumulating, even, layer, linear, network
-from sharded_settings import CLIPPED, setting
+from sharded_settings import CLIPPED, LAMB, setting
 
 GELU = layer("GELU")
 COLUMNS, ROWS = "ColwiseParallel()", "RowwiseParallel()"
@@ -151,6 +151,21 @@ ONE_REPLICA_SETTINGS = [
     tensor("sequence", IN_SEQUENCE, SEQUENCE_PLAN),
     tensor("sequence-four-ranks", IN_SEQUENCE, SEQUENCE_PLAN, 4),
     tensor("sequence-adamw", IN_SEQUENCE, SEQUENCE_PLAN, optimizer=ADAMW),
+    # How often each optimizer needs the whole gradient of a norm
+    tensor("sequence-adagrad", IN_SEQUENCE, SEQUENCE_PLAN,
+           optimizer={"kind": "Adagrad", "lr": 2**-6, "weight_decay": 0.125}),
+    tensor("sequence-adadelta", IN_SEQUENCE, SEQUENCE_PLAN,
+           optimizer={"kind": "Adadelta", "lr": 0.125}),
+    tensor("sequence-adamax", IN_SEQUENCE, SEQUENCE_PLAN,
+           optimizer={"kind": "Adamax", "lr": 2**-6}),
+    tensor("sequence-nadam", IN_SEQUENCE, SEQUENCE_PLAN, optimizer={"kind": "NAdam", "lr": 2**-6}),
+    tensor("sequence-radam", IN_SEQUENCE, SEQUENCE_PLAN, optimizer={"kind": "RAdam", "lr": 2**-6}),
+    tensor("sequence-rmsprop", IN_SEQUENCE, SEQUENCE_PLAN,
+           optimizer={"kind": "RMSprop", "lr": 2**-6, "momentum": 0.5}),
+    tensor("sequence-rmsprop-centered", IN_SEQUENCE, SEQUENCE_PLAN,
+           optimizer={"kind": "RMSprop", "lr": 2**-6, "centered": True}),
+    tensor("sequence-asgd", IN_SEQUENCE, SEQUENCE_PLAN, optimizer={"kind": "ASGD", "lr": 2**-6}),
+    tensor("sequence-lamb", IN_SEQUENCE, SEQUENCE_PLAN, optimizer=LAMB),
     tensor("sequence-accumulation", IN_SEQUENCE, SEQUENCE_PLAN, iterations=accumulating(1, 2, 2)),
     tensor("sequence-clipped", IN_SEQUENCE, SEQUENCE_PLAN, more=CLIPPED),
     # SequenceParallel makes parameters anew, all of which are trained.
@@ -171,6 +186,7 @@ REPLICA_SETTINGS = [
     tensor("two-replicas-accumulation", FEED_FORWARDS, UP_DOWN, **IN_HALVES,
            iterations=accumulating(2, 2, 2)),
     tensor("two-replicas-clipped", FEED_FORWARDS, UP_DOWN, **TWO_REPLICAS, more=CLIPPED),
+    tensor("two-replicas-lamb", FEED_FORWARDS, UP_DOWN, **TWO_REPLICAS, optimizer=LAMB),
     tensor("two-replicas-partly", FEED_FORWARDS, {"0": COLUMNS, "2": ROWS}, **TWO_REPLICAS,
            **IN_HALVES),
     tensor("two-replicas-partly-clipped", FEED_FORWARDS, {"0": COLUMNS, "2": ROWS},

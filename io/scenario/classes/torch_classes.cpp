@@ -60,6 +60,9 @@ constexpr auto torch_optimizers = std::to_array<ClassRow>({
     {"FusedLion", "lr:float betas:list weight_decay:float set_grad_none:bool" LOCKSTEP_OPTIMIZER},
     {"DeepSpeedCPULion",
      "lr:float betas:list weight_decay:float fp32_optimizer_states:bool" LOCKSTEP_OPTIMIZER},
+    {"DeepSpeedCPUAdagrad",
+     "lr:float eps:float weight_decay:float amsgrad:bool "
+     "fp32_optimizer_states:bool" LOCKSTEP_OPTIMIZER},
     {"Adafactor",
      "lr:float beta2_decay:float eps:list d:float weight_decay:float foreach:bool "
      "maximize:bool" LOCKSTEP_OPTIMIZER},

@@ -28,6 +28,7 @@ struct Adadelta : OptimizerOfTorch {
     return {2 + changed, 2 + changed};
   }
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 3; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& /*moment*/,
                      Updated<Numbers> updated) {

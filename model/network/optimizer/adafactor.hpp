@@ -39,6 +39,13 @@ struct Adafactor : OptimizerOfTorch {
     return {1 + negated, 1 + negated, false};
   }
 
+  // It squares norms of columns in place, and rows of a matrix are on several ranks.
+  static std::string_view error_of_distributed(size_t dimensions) {
+    return dimensions != 2 ? ""
+                           : "RuntimeError: aten.pow_.Scalar: in-place operations that require "
+                             "placement changes are not supported.";
+  }
+
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& moment,
                      Updated<Numbers> updated) {

@@ -33,15 +33,19 @@ struct Adagrad : OptimizerOfTorch {
   static double rate(const OptimizerSettings& settings, int64_t step) {
     return settings.lr / (1 + static_cast<double>(step - 1) * settings.lr_decay);
   }
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 3; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& moment,
                      Updated<Numbers> updated) {
+    const Numbers given = updated.gradient.clone();
     decay(settings, updated);
     updated.state[0].add_product(updated.gradient, updated.gradient, 1);
     Numbers root = updated.state[0].clone();
     root.root();
     root.raise(settings.eps);
-    updated.parameter.add_quotient(updated.gradient, root, -rate(settings, moment.step));
+    // DeepSpeedCPUAdagrad (cpu_adagrad.cpp) adds the decay to what it squares alone.
+    const Numbers& direction = settings.is_on_host ? given : updated.gradient;
+    updated.parameter.add_quotient(direction, root, -rate(settings, moment.step));
   }
 
   // |g| is at most the root of the sum s, and an error d of all gradients changes s by d times the

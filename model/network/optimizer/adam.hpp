@@ -18,10 +18,12 @@ struct Adam : OptimizerOfTorch {
                                                  "fused"};
   static constexpr MomentumArgument momentum = MomentumArgument::first_beta;
   static constexpr int group_entries = 12;
-  static constexpr int gradient_operands = 3;  // lerp_(g), addcmul_(g, g)
   static constexpr Kernel own_kernel = Kernel::adam_step;
 
   static OptimizerSettings defaults() { return {.kind = OptimizerKind::adam, .lr = 1e-3}; }
+  static int gradient_operands(const OptimizerSettings& /*settings*/) {
+    return 3;
+  }  // lerp_(g), addcmul_(g, g)
   static std::vector<OptimizerState> state(const OptimizerSettings& settings,
                                            const Shape& parameter) {
     return states_like(parameter, settings.amsgrad ? 3 : 2);
@@ -40,10 +42,14 @@ struct Adam : OptimizerOfTorch {
             settings.beta2,
             settings.eps,
             settings.weight_decay,
-            static_cast<double>(moment.step),
+            static_cast<double>(settings.corrects_bias ? moment.step : step_without_bias),
             settings.kind == OptimizerKind::adamw ? 1.0 : 0.0,
             settings.maximize ? 1.0 : 0.0};
   }
+
+  /// Corrections are 1 - beta^step, and those of this step are 1: beta is below 1 by 2^-53 at
+  /// least.
+  static constexpr int64_t step_without_bias = int64_t{1} << 62;
 };
 
 /// torch/optim/adamw.py: the decay shrinks the parameter itself.

@@ -26,6 +26,7 @@ struct Adamax : OptimizerOfTorch {
     return {1, 1 + (adds_decay(settings) || settings.maximize ? 1 : 0)};
   }
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 2; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& moment,
                      Updated<Numbers> updated) {

@@ -45,6 +45,7 @@ struct Asgd : OptimizerOfTorch {
     return now;
   }
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 1; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& moment,
                      Updated<Numbers> updated) {

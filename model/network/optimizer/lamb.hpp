@@ -36,6 +36,7 @@ struct Lamb : OptimizerOfTorch {
     return {3, 3, false};
   }
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 3; }
   static double rate(const OptimizerSettings& settings, int64_t step) {
     return settings.debias ? settings.lr * std::sqrt(correction(settings.beta2, step)) /
                                  correction(settings.beta1, step)
@@ -51,7 +52,7 @@ struct Lamb : OptimizerOfTorch {
     updated.state[0].add(updated.gradient, 1 - settings.beta1);
     updated.state[1].scale(settings.beta2);
     updated.state[1].add_product(updated.gradient, updated.gradient, 1 - settings.beta2);
-    const double weights = std::clamp(updated.parameter.norm(), 0.0, settings.clamp_value);
+    const double weights = std::clamp(updated.norm(updated.parameter), 0.0, settings.clamp_value);
     Numbers root = updated.state[1].clone();
     root.root();
     root.raise(settings.eps);
@@ -60,7 +61,8 @@ struct Lamb : OptimizerOfTorch {
     if (settings.weight_decay != 0) {
       change.add(updated.parameter, settings.weight_decay);
     }
-    updated.parameter.add(change, -rate(settings, moment.step) * trust(weights, change.norm()));
+    updated.parameter.add(change,
+                          -rate(settings, moment.step) * trust(weights, updated.norm(change)));
   }
 
   // Before it is scaled a change errs as Adam's without corrections: m and the root by d each,

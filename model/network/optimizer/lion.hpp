@@ -28,6 +28,7 @@ struct Lion : OptimizerOfTorch {
     return {2, 2, false};
   }
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 2; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& /*moment*/,
                      Updated<Numbers> updated) {

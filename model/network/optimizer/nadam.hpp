@@ -49,6 +49,7 @@ struct NAdam : OptimizerOfTorch {
             settings.lr * next / (1.0 - product * next)};
   }
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 4; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& moment,
                      Updated<Numbers> updated) {

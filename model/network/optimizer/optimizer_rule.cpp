@@ -27,7 +27,12 @@ class RuleOf final : public OptimizerRule {
   }
   bool is_elementwise() const override { return Optimizer::is_elementwise; }
   int further_passes() const override { return Optimizer::further_passes; }
-  int gradient_operands() const override { return Optimizer::gradient_operands; }
+  int gradient_operands(const OptimizerSettings& settings) const override {
+    return Optimizer::gradient_operands(settings);
+  }
+  std::string_view error_of_distributed(size_t dimensions) const override {
+    return Optimizer::error_of_distributed(dimensions);
+  }
   Kernel kernel() const override {
     if constexpr (requires { Optimizer::own_kernel; }) {
       return Optimizer::own_kernel;

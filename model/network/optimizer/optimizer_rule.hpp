@@ -72,7 +72,9 @@ class OptimizerRule {
   /// How often a parameter's size passes through memory beside the update itself, for norms.
   virtual int further_passes() const = 0;
   /// How often the gradient is an operand that must be whole; 0: nobody has looked.
-  virtual int gradient_operands() const = 0;
+  virtual int gradient_operands(const OptimizerSettings& settings) const = 0;
+  /// What torch 2.11 raises where it updates a DTensor of so many dimensions; empty: nothing.
+  virtual std::string_view error_of_distributed(size_t dimensions) const = 0;
 
   virtual Kernel kernel() const = 0;
   virtual std::vector<double> scalars(const OptimizerSettings& settings, const UpdateMoment& moment,

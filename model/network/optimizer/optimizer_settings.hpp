@@ -39,6 +39,7 @@ struct OptimizerSettings {
   /// torch's Adam has a tensor.
   bool is_on_host = false;
   bool is_fused = false;  ///< FusedAdam: one kernel of all tensors, which holds nothing beside them
+  bool corrects_bias = true;  ///< bias_correction of DeepSpeed's Adam
 
   double dampening = 0;
   bool nesterov = false;

@@ -39,6 +39,7 @@ struct RAdam : OptimizerOfTorch {
                         : 0;
   }
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 3; }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& moment,
                      Updated<Numbers> updated) {

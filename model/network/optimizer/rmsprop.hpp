@@ -32,6 +32,9 @@ struct RMSprop : OptimizerOfTorch {
     return {1 + changed, 1 + changed};
   }
 
+  static int gradient_operands(const OptimizerSettings& settings) {
+    return settings.centered ? 4 : 3;
+  }
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& /*moment*/,
                      Updated<Numbers> updated) {

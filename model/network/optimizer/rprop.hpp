@@ -28,6 +28,13 @@ struct Rprop : OptimizerOfTorch {
     return {1, 3 + (settings.maximize ? 1 : 0)};
   }
 
+  // It writes to chosen elements (index_put_), for which DTensor has no rule.
+  static std::string_view error_of_distributed(size_t /*dimensions*/) {
+    return "NotImplementedError: Operator aten.index_put_.default does not have a sharding "
+           "strategy "
+           "registered.";
+  }
+
   template <class Numbers>
   static void update(const OptimizerSettings& settings, const UpdateMoment& /*moment*/,
                      Updated<Numbers> updated) {

@@ -18,9 +18,9 @@ struct Sgd : OptimizerOfTorch {
   static constexpr MomentumArgument momentum = MomentumArgument::momentum;
   static constexpr int counters = 0;
   static constexpr int group_entries = 10;
-  static constexpr int gradient_operands = 1;
   static constexpr Kernel own_kernel = Kernel::sgd_step;
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 1; }
   static OptimizerSettings defaults() { return {.kind = OptimizerKind::sgd, .lr = 1e-3}; }
   static std::vector<OptimizerState> state(const OptimizerSettings& settings,
                                            const Shape& parameter) {

@@ -22,8 +22,8 @@ constexpr double Settings::*numbers_of_settings[] = {
 };
 constexpr bool Settings::*truths_of_settings[] = {
     &Settings::nesterov, &Settings::maximize, &Settings::amsgrad, &Settings::decoupled_weight_decay,
-    &Settings::centered, &Settings::is_fused, &Settings::debias};
-constexpr size_t of_call = 6;  // kind, step, two numbers, rows, columns
+    &Settings::centered, &Settings::is_fused, &Settings::debias,  &Settings::is_on_host};
+constexpr size_t of_call = 8;  // kind, step, two numbers, rows, columns, shared norms, use
 
 }  // namespace
 
@@ -37,13 +37,23 @@ std::vector<double> scalars_of(const OptimizerSettings& settings, const UpdateMo
                                  moment.numbers[0],
                                  moment.numbers[1],
                                  static_cast<double>(dimensions > 1 ? rows : 0),
-                                 static_cast<double>(columns)};
+                                 static_cast<double>(columns),
+                                 0,
+                                 0};
   for (const auto number : numbers_of_settings) {
     scalars.push_back(settings.*number);
   }
   for (const auto truth : truths_of_settings) {
     scalars.push_back(settings.*truth ? 1 : 0);
   }
+  return scalars;
+}
+
+std::vector<double> scalars_of_part(const OptimizerSettings& settings, const UpdateMoment& moment,
+                                    int64_t shared_norms, UpdateCall::Use use) {
+  std::vector<double> scalars = scalars_of(settings, moment, {});
+  scalars[of_call - 2] = static_cast<double>(shared_norms);
+  scalars[of_call - 1] = static_cast<double>(use);
   return scalars;
 }
 
@@ -55,6 +65,8 @@ UpdateCall update_call_from(std::span<const double> scalars) {
   call.moment = {static_cast<int64_t>(scalars[1]), {scalars[2], scalars[3]}};
   call.rows = static_cast<int64_t>(scalars[4]);
   call.columns = static_cast<int64_t>(scalars[5]);
+  call.shared_norms = static_cast<int64_t>(scalars[6]);
+  call.use = static_cast<UpdateCall::Use>(static_cast<int>(scalars[7]));
   size_t next = of_call;
   for (const auto number : numbers_of_settings) {
     call.settings.*number = scalars[next++];

@@ -11,6 +11,14 @@
 
 namespace lockstep {
 
+/// Norms of a tensor of which each rank holds a part, in the order in which an update asks for
+/// them.
+struct SharedNorms {
+  std::vector<double> known;  ///< those that the ranks have added up
+  size_t asked = 0;
+  double own = 0;  ///< of this rank's part: the first that is not among them
+};
+
 /// The tensors of one update, in the numbers of one world. The gradient may be changed.
 template <class Numbers>
 struct Updated {
@@ -19,6 +27,19 @@ struct Updated {
   std::span<Numbers> state;
   int64_t rows = 0;  ///< of each matrix in the parameter; 0: it is a vector
   int64_t columns = 1;
+  SharedNorms* shared = nullptr;  ///< null: this is the whole tensor, or is taken for it
+
+  double norm(const Numbers& of) const {
+    if (shared == nullptr) {
+      return of.norm();
+    }
+    const size_t index = shared->asked++;
+    if (index < shared->known.size()) {
+      return shared->known[index];
+    }
+    shared->own = index == shared->known.size() ? of.norm() : shared->own;
+    return shared->own;
+  }
 };
 
 /// What an update has divided by, and how far that could have gone: of the reference alone, where
@@ -46,9 +67,10 @@ struct OptimizerOfTorch {
   static constexpr int counters = 1;
   static constexpr bool is_elementwise = true;
   static constexpr int further_passes = 0;
-  static constexpr int gradient_operands = 0;
   static constexpr bool has_sensitivity = true;
 
+  static int gradient_operands(const OptimizerSettings& /*settings*/) { return 0; }
+  static std::string_view error_of_distributed(size_t /*dimensions*/) { return {}; }
   static std::array<double, 2> advance(const OptimizerSettings& /*settings*/, int64_t /*step*/,
                                        std::array<double, 2>& /*kept*/) {
     return {};

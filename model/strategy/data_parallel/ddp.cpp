@@ -348,6 +348,7 @@ StrategyEntry distributed_data_parallel() {
   entry.traits.wraps_in_ddp = true;
   entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
+  entry.traits.takes_tensor_norms = true;
   entry.traits.statistics = StatisticsSharing::converts;
   entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
   add_steps(ddp_sites::every_step, entry.sites);

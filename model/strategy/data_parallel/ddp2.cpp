@@ -124,6 +124,7 @@ StrategyEntry data_parallel_in_nodes() {
   entry.traits.wraps_in_ddp = true;
   entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
+  entry.traits.takes_tensor_norms = true;
   entry.arguments = ddp2_arguments();
   entry.sites = data_parallel().sites;
   add_steps(ddp_sites::every_step, entry.sites);

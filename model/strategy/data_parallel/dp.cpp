@@ -299,6 +299,7 @@ StrategyEntry data_parallel() {
   entry.traits = {.layout = ProcessLayout::one_for_all_devices, .one_node = true};
   entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
+  entry.traits.takes_tensor_norms = true;
   entry.arguments = {{"parallel_devices", "list", "null",
                       "the devices; `devices` of the Trainer names them", ArgumentUse::unmodelled,
                       "null: those of `devices`"}};

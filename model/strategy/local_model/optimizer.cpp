@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/network/optimizer/optimizer_rule.hpp"
+#include "model/network/optimizer/update_kernel.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 
 namespace lockstep {
@@ -52,7 +53,9 @@ int64_t state_elements(const OptimizerPlan& plan, const Shape& parameter) {
 std::string_view class_name_of(const OptimizerPlan& plan) {
   const bool is_lion = plan.kind == OptimizerKind::lion;
   if (plan.is_on_host) {
-    return is_lion ? "DeepSpeedCPULion" : "DeepSpeedCPUAdam";
+    return is_lion                               ? "DeepSpeedCPULion"
+           : plan.kind == OptimizerKind::adagrad ? "DeepSpeedCPUAdagrad"
+                                                 : "DeepSpeedCPUAdam";
   }
   if (plan.is_fused) {
     return is_lion ? "FusedLion" : "FusedAdam";
@@ -90,7 +93,10 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
   std::vector<Slice> writes{tensor.value};
   writes.insert(writes.end(), tensor.state.begin(), tensor.state.end());
   const UpdateMoment moment{tensor.steps, rule.advance(plan, tensor.steps, tensor.numbers)};
-  const std::vector<double> scalars = rule.scalars(plan, moment, shape_of(tensor));
+  const bool takes_own_norms = !rule.is_elementwise() && tensor.shape.empty();
+  const std::vector<double> scalars = takes_own_norms
+                                          ? scalars_of_part(plan, moment, 0, UpdateCall::Use::part)
+                                          : rule.scalars(plan, moment, shape_of(tensor));
   KernelCall call;
   call.kernel = rule.kernel();
   call.reads = {&tensor.gradient, 1};
@@ -120,8 +126,10 @@ Ticket step_all(Rank& rank, const OptimizerPlan& plan, const std::vector<Optimiz
   return rank.compute(call, options);
 }
 
-void make_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
-                const ComputeOptions& options) {
+}  // namespace
+
+void make_optimizer_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
+                          const ComputeOptions& options) {
   const std::vector<OptimizerState> states = rule_of(plan.kind).state(plan, shape_of(tensor));
   for (size_t index = tensor.state.size(); index < states.size(); ++index) {
     const Slice made = rank.allocate(Purpose::optimizer_state, tensor.value.dtype,
@@ -132,8 +140,6 @@ void make_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
     tensor.state.push_back(made);
   }
 }
-
-}  // namespace
 
 Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
                             const std::vector<Slice>& values) {
@@ -150,6 +156,16 @@ Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
   return bytes;
 }
 
+Slice hold_temporaries(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
+                       const std::vector<Slice>& values, DeviceId device) {
+  const Bytes temporaries = kernels == OptimizerKernels::of_values
+                                ? Bytes{}
+                                : optimizer_temporaries(plan, kernels, values);
+  return temporaries > Bytes{}
+             ? rank.allocate(Purpose::workspace, DType::uint8, temporaries.count(), device)
+             : Slice{};
+}
+
 Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
                       const std::vector<OptimizedTensor*>& tensors, const ComputeOptions& options) {
   const DeviceId device = options.on.device();
@@ -161,16 +177,11 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels ke
       continue;
     }
     ++tensor->steps;
-    make_state(rank, plan, *tensor, options);
+    make_optimizer_state(rank, plan, *tensor, options);
     values.push_back(tensor->value);
     updated.push_back(tensor);
   }
-  const Bytes temporaries = kernels == OptimizerKernels::of_values
-                                ? Bytes{}
-                                : optimizer_temporaries(plan, kernels, values);
-  const Slice held = temporaries > Bytes{} ? rank.allocate(Purpose::workspace, DType::uint8,
-                                                           temporaries.count(), device)
-                                           : Slice{};
+  const Slice held = hold_temporaries(rank, plan, kernels, values, device);
   if (kernels != OptimizerKernels::for_all_tensors) {
     for (OptimizedTensor* tensor : updated) {
       last = step_one(rank, plan, *tensor, options);

@@ -47,6 +47,14 @@ enum class OptimizerKernels : uint8_t { for_all_tensors, for_each_tensor, of_val
 Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
                             const std::vector<Slice>& values);
 
+/// The same as memory, which the caller releases; none where there is none of it, or with values.
+Slice hold_temporaries(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
+                       const std::vector<Slice>& values, DeviceId device);
+
+/// Allocates what the optimizer keeps for the tensor, if it has not been.
+void make_optimizer_state(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
+                          const ComputeOptions& options);
+
 /// Which of them this training's updates take.
 OptimizerKernels kernels_of(const TrainingPlan& plan);
 

@@ -16,6 +16,8 @@ inline constexpr std::string_view reduce_partial =
     "tensor parallel: all_reduce of a gradient of which each rank has a term";
 inline constexpr std::string_view share_norm =
     "tensor parallel: all_reduce of the gradients' norms";
+inline constexpr std::string_view share_update_norm =
+    "tensor parallel: all_reduce of a norm that the optimizer takes";
 inline constexpr std::string_view announce =
     "expert parallel: all_to_all of how many tokens each expert gets";
 inline constexpr std::string_view dispatch = "expert parallel: all_to_all of tokens to experts";
@@ -29,8 +31,8 @@ inline constexpr std::string_view gather_state =
     "tensor parallel: all_gather of a parameter for the state_dict";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups,       distribute,       forward,  backward,    loss,
-    reduce_partial,    announce,         dispatch, combine,     share_norm,
-    dispatch_gradient, combine_gradient, update,   gather_state};
+    make_groups,       distribute,       forward,           backward, loss,
+    reduce_partial,    announce,         dispatch,          combine,  share_norm,
+    dispatch_gradient, combine_gradient, share_update_norm, update,   gather_state};
 
 }  // namespace lockstep::tensor_sites

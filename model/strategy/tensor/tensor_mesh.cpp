@@ -1,7 +1,10 @@
 #include "model/strategy/tensor/tensor_mesh.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 
 namespace lockstep {
@@ -82,6 +85,16 @@ bool is_in_plan(const Replica& replica, size_t parameter) {
   const ParameterPlace place = replica.parameters()[parameter].place;
   const ParameterTensor& tensor = replica.network().parameter(place);
   return tensor.cut || tensor.gradient_is_partial || is_shared_bias(replica.network(), place);
+}
+
+void check_distributed(const OptimizerPlan& optimizer, const Replica& replica, size_t parameter,
+                       SiteId site) {
+  const Shape& shape = replica.network().parameter(replica.parameters()[parameter].place).shape;
+  const std::string_view error = rule_of(optimizer.kind).error_of_distributed(shape.size());
+  if (!error.empty()) {
+    throw ProgramException(
+        site, fmt::format("{} ({} is given DTensors)", error, rule_of(optimizer.kind).name()));
+  }
 }
 
 PlanCoverage plan_coverage(const Replica& replica, const std::vector<size_t>& parameters) {

@@ -36,6 +36,10 @@ bool counts_in_norm(const Replica& replica, const TensorRanks& ranks, size_t par
 /// plan.
 bool is_in_plan(const Replica& replica, size_t parameter);
 
+/// Throws what the optimizer raises in its step for this parameter, which is a DTensor.
+void check_distributed(const OptimizerPlan& optimizer, const Replica& replica, size_t parameter,
+                       SiteId site);
+
 /// Of which kinds the parameters are whose gradients clip_grad_norm_ gets. Of both it takes no
 /// norm.
 enum class PlanCoverage : uint8_t { none, some, all };

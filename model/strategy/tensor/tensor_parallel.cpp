@@ -105,20 +105,58 @@ Program TensorParallel::optimizer_step(Rank& rank, const UpdateOptions& options)
     clip_by_norm(rank, options);
     update.clipping = {};
   }
-  const OptimizerPlan& optimizer = replica_.plan().optimizers[options.optimizer];
-  const SiteId site = site_id(tensor_sites::reduce_partial);
+  const OptimizerPlan optimizer = scheduled(replica_.plan().optimizers[options.optimizer], options);
+  const std::vector<PartOfTensor> parts = parts_of_step(optimizer);
+  for (const PartOfTensor& part : parts) {
+    if (is_in_plan(replica_, part.parameter)) {
+      check_distributed(optimizer, replica_, part.parameter, site_id(tensor_sites::update));
+    }
+  }
+  if (rule_of(optimizer.kind).is_elementwise()) {
+    for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+      if (optimizer.holds(replica_.parameters()[index].place.layer)) {
+        sum_for_operands(rank, optimizer, index);
+      }
+    }
+    replica_.optimizer_step(rank, update, site_id(tensor_sites::update));
+    co_return;
+  }
+  replica_.clip(rank, update, nullptr);
+  const ComputeOptions there{replica_.compute(), {}, site_id(tensor_sites::update)};
+  for (const PartOfTensor& part : parts) {
+    sum_for_operands(rank, optimizer, part.parameter);
+    const std::vector<PartOfTensor> one(1, part);
+    co_await step_over_ranks(rank, optimizer, kernels_of(replica_.plan()), one, there,
+                             tensor_sites::share_update_norm);
+  }
+}
+
+void TensorParallel::sum_for_operands(Rank& rank, const OptimizerPlan& optimizer,
+                                      size_t parameter) {
+  if (!has_partial_gradient(replica_, parameter)) {
+    return;
+  }
+  const Slice& gradient = replica_.parameters()[parameter].tensor.gradient;
+  for (int again = 1; again < rule_of(optimizer.kind).gradient_operands(optimizer); ++again) {
+    rank.release(sum_of_terms(rank, gradient, site_id(tensor_sites::reduce_partial)));
+  }
+  sum_partial_gradients(rank, replica_, mesh_.tensor, {parameter}, {});
+}
+
+std::vector<PartOfTensor> TensorParallel::parts_of_step(const OptimizerPlan& optimizer) {
+  std::vector<PartOfTensor> parts;
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
-    const Replica::Parameter& parameter = replica_.parameters()[index];
-    if (!has_partial_gradient(replica_, index) || !optimizer.holds(parameter.place.layer)) {
+    Replica::Parameter& parameter = replica_.parameters()[index];
+    if (!parameter.trainable || parameter.tensor.gradient.buffer == no_buffer ||
+        !optimizer.holds(parameter.place.layer)) {
       continue;
     }
-    for (int again = 1; again < rule_of(optimizer.kind).gradient_operands(); ++again) {
-      rank.release(sum_of_terms(rank, parameter.tensor.gradient, site));
+    PartOfTensor& part = parts.emplace_back(PartOfTensor{index, &parameter.tensor});
+    if (replica_.network().parameter(parameter.place).cut) {
+      part.over.push_back(mesh_.tensor.group);
     }
-    sum_partial_gradients(rank, replica_, mesh_.tensor, {index}, {});
   }
-  replica_.optimizer_step(rank, update, site_id(tensor_sites::update));
-  co_return;
+  return parts;
 }
 
 Program TensorParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {

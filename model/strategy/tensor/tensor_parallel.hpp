@@ -2,6 +2,7 @@
 
 #include "model/strategy/data_parallel/distributed.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/local_model/step_over_ranks.hpp"
 #include "model/strategy/tensor/tensor_mesh.hpp"
 
 namespace lockstep {
@@ -28,6 +29,9 @@ class TensorParallel final : public DistributedStrategy {
 
  private:
   void clip_by_norm(Rank& rank, const UpdateOptions& options);
+  std::vector<PartOfTensor> parts_of_step(const OptimizerPlan& optimizer);
+  /// Sums a gradient of terms as often as the optimizer uses it.
+  void sum_for_operands(Rank& rank, const OptimizerPlan& optimizer, size_t parameter);
   Slice sum_of_terms(Rank& rank, const Slice& gradient, SiteId site);
 
   Replica replica_;

@@ -154,7 +154,7 @@ std::string supported_optimizers() {
   for (const OptimizerRule* const rule : optimizer_rules()) {
     names += fmt::format("{}{}", names.empty() ? "supported: " : ", ", rule->name());
   }
-  return names + ", FusedAdam, DeepSpeedCPUAdam, FusedLion, DeepSpeedCPULion";
+  return names + ", FusedAdam, DeepSpeedCPUAdam, FusedLion, DeepSpeedCPULion, DeepSpeedCPUAdagrad";
 }
 
 /// All but what zero_grad does, which depends on the version.
@@ -225,11 +225,6 @@ void set_warmup_steps(Preparation& preparation, const ObjectArgument& argument,
 
 bool of_deepspeed(const OptimizerPlan& plan) { return plan.is_fused || plan.is_on_host; }
 
-bool is_default_of_deepspeed(const OptimizerPlan& plan, const ObjectArgument& argument) {
-  const bool* const set = argument.value.get_if<bool>();
-  return of_deepspeed(plan) && set != nullptr && argument.name == "bias_correction" && *set;
-}
-
 // Their kernels have no largest second moment.
 void refuse_amsgrad(Preparation& preparation, const ObjectArgument& argument,
                     const std::string& name) {
@@ -246,8 +241,16 @@ void set_arguments(Preparation& preparation, const Object& optimizer, const std:
   for (const ObjectArgument& argument : optimizer.arguments) {
     const std::string called = argument.name.empty() ? "lr" : argument.name;
     const auto row = std::ranges::find(rule.arguments(), called, &OptimizerArgument::name);
+    const bool* const set = argument.value.get_if<bool>();
+    if (called == "bias_correction" && of_deepspeed(plan)) {
+      plan.corrects_bias = set != nullptr && *set;  // null is None, which is false
+      continue;
+    }
     if (argument.value.is_null()) {
       continue;
+    }
+    if (called == "amsgrad" && plan.kind == OptimizerKind::adagrad) {
+      continue;  // DeepSpeedCPUAdagrad takes it, and does nothing with it
     }
     if (called == "amsgrad" && of_deepspeed(plan)) {
       refuse_amsgrad(preparation, argument, name);
@@ -255,15 +258,10 @@ void set_arguments(Preparation& preparation, const Object& optimizer, const std:
       set_argument(preparation, *row, argument, plan);
     } else if (argument.name == "warmup_steps" && plan.kind == OptimizerKind::qadam) {
       set_warmup_steps(preparation, argument, plan);
-    } else if (const bool* set = argument.value.get_if<bool>();
-               argument.name == "set_to_none" && set != nullptr) {
+    } else if (argument.name == "set_to_none" && set != nullptr) {
       plan.set_to_none = *set;
-    } else if (is_read_elsewhere(argument.name) || is_default_of_deepspeed(plan, argument)) {
+    } else if (is_read_elsewhere(argument.name)) {
       continue;
-    } else if (argument.name == "bias_correction" && of_deepspeed(plan)) {
-      add_problem(preparation, Kind::unsupported, argument.place,
-                  fmt::format("{} without `bias_correction` is not modelled", optimizer.name),
-                  "leave it out");
     } else if (const Names known = arguments_of_class(rule);
                std::ranges::count(known, argument.name) == 0) {
       // Only of ZeroRedundancyOptimizer, which hands on what it does not know.
@@ -304,6 +302,10 @@ void prepare_optimizer(Preparation& preparation, const Object& optimizer, Optimi
     set_deepspeed_adam(preparation, optimizer, plan);
   } else if (name == "FusedAdam") {
     set_fused_adam(preparation, optimizer, plan);
+  } else if (name == "DeepSpeedCPUAdagrad") {
+    set_defaults(OptimizerKind::adagrad, plan);
+    plan.is_on_host = true;
+    refuse_without_host(preparation, optimizer, "Adagrad");
   } else if (name == "FusedLion" || name == "DeepSpeedCPULion") {
     set_deepspeed_lion(plan);
     plan.is_fused = name == "FusedLion";
@@ -320,13 +322,12 @@ void prepare_optimizer(Preparation& preparation, const Object& optimizer, Optimi
   }
   set_sharding(preparation, optimizer, plan);
   set_arguments(preparation, optimizer, name, plan);
-  if (!rule_of(plan.kind).is_elementwise() && !preparation.placement.traits.holds_whole_state) {
-    add_problem(
-        preparation, Kind::unsupported, optimizer.place,
-        fmt::format("{} under {} is not modelled: it takes norms of whole tensors, and what "
-                    "a rank updates there need not be one",
-                    name, preparation.placement.strategy.name),
-        "use ddp, or AdamW");
+  if (!rule_of(plan.kind).is_elementwise() && !preparation.placement.traits.takes_tensor_norms) {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                fmt::format("{} under {} is not modelled: it takes norms of whole tensors, and "
+                            "what a rank updates there need not be one",
+                            name, preparation.placement.strategy.name),
+                "use ddp, or AdamW");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
 
@@ -35,6 +36,27 @@ void note_arguments_without_effect(Preparation& preparation, const StrategyEntry
   for (const auto& [name, why] : entry.without_effect(program.plan, program.strategy_arguments)) {
     add_problem(preparation, Kind::note,
                 place_of_argument(*preparation.scenario->trainer->strategy, name), why);
+  }
+}
+
+// Bounds of rounding are wide for such optimizers, and may hide what this changes (LS306).
+void warn_of_norms_of_parts(Preparation& preparation, const StrategyEntry& entry,
+                            const TrainingProgram& program) {
+  if (!entry.gives_parts || !entry.gives_parts(program.plan, program.strategy_arguments)) {
+    return;
+  }
+  for (const OptimizerPlan& optimizer : program.plan.optimizers) {
+    if (!rule_of(optimizer.kind).is_elementwise()) {
+      add_problem(preparation, Kind::warning, preparation.scenario->trainer->strategy->place,
+                  fmt::format("{} scales its update by norms or means of tensors, and {} gives it "
+                              "on each rank what that rank holds of them: the weights are not "
+                              "those of one device",
+                              rule_of(optimizer.kind).name(), entry.class_name),
+                  "use an optimizer that looks at each element alone, as AdamW does, or a strategy "
+                  "whose optimizer has whole tensors (ddp, ZeroRedundancyOptimizer)",
+                  ignored_code);
+      return;
+    }
   }
 }
 
@@ -163,6 +185,7 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
       preparation.configured_clipping.value_or(program.trainer.gradient_clipping);
   note_configured_clipping(preparation, program.trainer.gradient_clipping);
   note_arguments_without_effect(preparation, entry, program);
+  warn_of_norms_of_parts(preparation, entry, program);
   return true;
 }
 

@@ -2,9 +2,13 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "model/network/arithmetic/initial_values.hpp"
 #include "model/network/arithmetic/tensor.hpp"
+#include "model/network/execute_update.hpp"
+#include "model/network/optimizer/optimizer_rule.hpp"
 
 using namespace lockstep;
 
@@ -72,6 +76,53 @@ TEST_CASE("AdamW shrinks the parameter, Adam adds the decay to the gradient") {
   Values coupled = fp64({8});
   adam_step({.lr = 0.5, .eps = 0, .weight_decay = 0.25}, 1, fp64({0}), first, second, coupled);
   CHECK(coupled.number(0) == Approx(7.5).epsilon(1e-12));  // the decay alone is a gradient of 2
+}
+
+// multi_tensor_adam.cu of DeepSpeed without corrections: p -= lr (m / (root(v) + eps) + decay p),
+// and of the other mode the decay is in the gradient.
+TEST_CASE("DeepSpeed's Adam without bias_correction goes by its moments as they are") {
+  const auto after_two_steps = [](OptimizerKind kind, double decay, std::pair<double, double> g) {
+    OptimizerSettings settings = rule_of(kind).defaults();
+    settings.lr = 0.5;
+    settings.beta1 = 0.5;
+    settings.beta2 = 0.75;
+    settings.eps = 0;
+    settings.weight_decay = decay;
+    settings.corrects_bias = false;
+    Values first(DType::fp64, 1);
+    Values second(DType::fp64, 1);
+    Values parameter = fp64({8});
+    std::vector<double> after;
+    for (int64_t step = 1; step <= 2; ++step) {
+      const std::vector<double> given = rule_of(kind).scalars(settings, {step, {}}, {1});
+      adam_step({given[0], given[1], given[2], given[3], given[4], given[6] != 0, given[7] != 0},
+                static_cast<int64_t>(given[5]), fp64({step == 1 ? g.first : g.second}), first,
+                second, parameter);
+      after.push_back(parameter.number(0));
+    }
+    return after;
+  };
+  // m is 2 and v is 4 after each step, so m / root(v) = 1: 8 - 0.5 (1 + 0.25 * 8) = 6.5, and
+  // 6.5 - 0.5 (1 + 0.25 * 6.5) = 5.1875.
+  CHECK(after_two_steps(OptimizerKind::adamw, 0.25, {4, 2}) == std::vector<double>{6.5, 5.1875});
+  // Gradients of 4 and 2 with their decay of 0.25 * 8 = 2 and 0.25 * 7.5 = 1.875.
+  CHECK(after_two_steps(OptimizerKind::adam, 0.25, {2, 0.125}) == std::vector<double>{7.5, 7});
+}
+
+// cpu_adagrad.cpp: the square of 3 + 0.5 * 2 = 4 is the sum, and 3 / root(16) the step.
+TEST_CASE("DeepSpeedCPUAdagrad divides the gradient without its decay") {
+  OptimizerSettings settings = rule_of(OptimizerKind::adagrad).defaults();
+  settings.lr = 1;
+  settings.eps = 0;
+  settings.weight_decay = 0.5;
+  settings.is_on_host = true;
+  const UpdateCall call =
+      update_call_from(rule_of(OptimizerKind::adagrad).scalars(settings, {1, {}}, {1}));
+  std::vector<Values> sum{fp64({0})};
+  Values parameter = fp64({2});
+  update_values(call, fp64({3}), sum, parameter, nullptr);
+  CHECK(sum[0] == fp64({16}));
+  CHECK(parameter == fp64({1.25}));
 }
 
 TEST_CASE("Adam's ratio is one at first and grows where few gradients fill its second moment") {

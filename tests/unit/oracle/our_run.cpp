@@ -1,9 +1,11 @@
 #include "tests/unit/oracle/our_run.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "model/network/build.hpp"
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/data_parallel/ddp.hpp"
 #include "model/strategy/local_model/loss_scale.hpp"
 #include "sim/plain_cost.hpp"
@@ -54,6 +56,26 @@ Network network_from(const json& given) {
   return built.network;
 }
 
+/// By the names that torch has for its arguments.
+OptimizerSettings optimizer_of(const json& given) {
+  const std::vector<const OptimizerRule*> rules = optimizer_rules();
+  const auto rule = std::ranges::find(rules, given.value("kind", "SGD"), &OptimizerRule::name);
+  ensure(rule != rules.end(), "a recorded optimizer is modelled");
+  OptimizerSettings settings = (*rule)->defaults();
+  for (const OptimizerArgument& argument : (*rule)->arguments()) {
+    const auto found = given.find(argument.name);
+    if (found == given.end()) {
+      continue;
+    }
+    if (argument.truth != nullptr) {
+      settings.*argument.truth = *found;
+    } else {
+      settings.*argument.number = *found;
+    }
+  }
+  return settings;
+}
+
 TrainingPlan plan_from(const json& setting, const Network& network) {
   TrainingPlan plan;
   plan.network = &network;
@@ -61,14 +83,7 @@ TrainingPlan plan_from(const json& setting, const Network& network) {
   plan.activation_dtype =
       *dtype_named(setting.value("autocast", setting["dtype"].get<std::string>()));
   plan.autocast_of_cuda = false;
-  OptimizerPlan& optimizer = plan.optimizers.front();
-  const std::string kind = setting["optimizer"].value("kind", "SGD");
-  optimizer.kind = kind == "SGD"    ? OptimizerKind::sgd
-                   : kind == "Adam" ? OptimizerKind::adam
-                                    : OptimizerKind::adamw;
-  optimizer.lr = setting["optimizer"]["lr"];
-  optimizer.momentum = setting["optimizer"].value("momentum", 0.0);
-  optimizer.weight_decay = setting["optimizer"].value("weight_decay", kind == "AdamW" ? 0.01 : 0.0);
+  static_cast<OptimizerSettings&>(plan.optimizers.front()) = optimizer_of(setting["optimizer"]);
   plan.seed = setting["seed"];
   plan.numerics = setting.value("values", true);
   plan.integer_values = true;

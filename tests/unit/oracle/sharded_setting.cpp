@@ -60,6 +60,8 @@ FullyShardedOptions options_from(const json& given) {
   if (given["mixed_precision"].is_object()) {
     options.param_dtype = dtype_from(given["mixed_precision"], "param_dtype");
     options.reduce_dtype = dtype_from(given["mixed_precision"], "reduce_dtype");
+    options.casts_input = given["mixed_precision"].value("cast_root_forward_inputs", true) ||
+                          given["mixed_precision"].value("cast_forward_inputs", false);
   }
   options.wrap = wrap_from(given);
   return options;
@@ -80,6 +82,8 @@ FullyShard2Options fsdp2_options_from(const json& given) {
   if (types.is_object()) {
     options.param_dtype = dtype_from(types, "param_dtype");
     options.reduce_dtype = dtype_from(types, "reduce_dtype");
+    options.casts_input = types.value("cast_forward_inputs", true);
+    options.widens_output = types.contains("output_dtype");
   }
   options.wrap = wrap_from(given);
   return options;

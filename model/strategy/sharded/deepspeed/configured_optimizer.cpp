@@ -44,6 +44,10 @@ const SectionClass fused_lion = {"FusedLion",
 const SectionClass host_lion = {
     "DeepSpeedCPULion", {{"lr"}, betas_row, {"weight_decay"}, truth_row("fp32_optimizer_states")}};
 
+const SectionClass host_adagrad = {
+    "DeepSpeedCPUAdagrad",
+    {{"lr"}, {"eps"}, {"weight_decay"}, truth_row("amsgrad"), truth_row("fp32_optimizer_states")}};
+
 /// A class of torch.optim, as its rule says.
 SectionClass class_of_torch(const OptimizerRule& rule) {
   SectionClass of{rule.name(), {}};
@@ -60,12 +64,12 @@ SectionClass class_of_torch(const OptimizerRule& rule) {
 
 // Constructed by name from torch.optim, and of DeepSpeed those that are not modelled.
 const ClassNames modelled_of_torch = {"SGD",   "Adagrad", "Adadelta", "Adamax", "NAdam",
-                                      "RAdam", "RMSprop", "ASGD",     "Rprop"};
-const ClassNames further_of_torch = {"SparseAdam", "LBFGS", "Adafactor", "Muon"};
+                                      "RAdam", "RMSprop", "ASGD",     "Rprop",  "Adafactor"};
+const ClassNames further_of_torch = {"SparseAdam", "LBFGS", "Muon"};
 const ClassNames further_of_deepspeed = {"muadam",     "muadamw",     "musgd",
                                          "onebitadam", "zerooneadam", "onebitlamb"};
 constexpr std::string_view modelled_instead =
-    "Adam, AdamW, Lion, Adagrad and the elementwise ones of torch.optim are modelled";
+    "Adam, AdamW, Lion, Adagrad and the others of torch.optim are modelled";
 
 std::string in_lower_case(std::string text) {
   std::ranges::transform(text, text.begin(), [](char letter) {
@@ -92,16 +96,14 @@ ConfiguredObject adam_of(const StrategyArguments& arguments, const Section& sect
                           section.parameter_name("amsgrad"),
                           "leave it out, or use torch_adam: true");
   }
-  if (!section.truth("bias_correction", true) || section.truth("amsgrad", false)) {
-    throw UnmodelledArgument(
-        "Adam of a DeepSpeed configuration is modelled with `bias_correction` and without "
-        "`amsgrad`",
-        section.parameter_name(section.truth("amsgrad", false) ? "amsgrad" : "bias_correction"));
+  if (section.truth("amsgrad", false)) {
+    throw UnmodelledArgument("Adam of a DeepSpeed configuration is modelled without `amsgrad`",
+                             section.parameter_name("amsgrad"));
   }
   const bool is_on_host = offloads(arguments);
-  ConfiguredObject made = section.object(
-      is_on_host ? host_adam : fused_adam,
-      {"torch_adam", "adam_w_mode", "bias_correction", "amsgrad"});  // which say nothing more
+  ConfiguredObject made =
+      section.object(is_on_host ? host_adam : fused_adam,
+                     {"torch_adam", "adam_w_mode", "amsgrad"});  // which say nothing more
   made.switches.emplace_back(is_on_host ? "adamw_mode" : "adam_w_mode", decouples);
   return made;
 }
@@ -171,10 +173,7 @@ ConfiguredObject optimizer_of(const StrategyArguments& arguments, const Section&
     return section.object(offloads(arguments) ? host_lion : fused_lion);
   }
   if (lower == "adagrad" && offloads(arguments)) {
-    throw UnmodelledArgument(
-        "DeepSpeedCPUAdagrad, which offload_optimizer makes of Adagrad, is not "
-        "modelled",
-        section.type_name(), "leave offload_optimizer out, or use Adam");
+    return section.object(host_adagrad);
   }
   if (lower == "adagrad") {  // which ZeRO knows
     return section.object(class_of_torch(rule_of(OptimizerKind::adagrad)));

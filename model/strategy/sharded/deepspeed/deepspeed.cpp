@@ -195,6 +195,7 @@ std::vector<KnownDifference> DeepSpeedPartitioned::known_differences() {
   if (partition_) {
     partition_->add_differences(known);
   }
+  add_update_by_own_norms(plan(), known);
   return known;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/sharded/deepspeed/configured_objects.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
@@ -217,14 +218,31 @@ std::vector<DividedState> ways_to_divide() {
           {.name = "deepspeed_stage_3_offload", .offloads = true}};
 }
 
+DeepSpeedOptions options_from(const StrategyArguments& arguments) {
+  return has_configuration(arguments) ? deepspeed_configuration(arguments)
+                                      : from_arguments(arguments);
+}
+
+// What an optimizer takes norms of is one flat tensor, which host memory never has whole.
+void check_optimizer(const TrainingPlan& plan, const DeepSpeedOptions& options) {
+  const bool is_on_drive = options.stage == 3 && options.drive.optimizer;
+  for (const OptimizerPlan& optimizer : plan.optimizers) {
+    if (is_on_drive && !rule_of(optimizer.kind).is_elementwise()) {
+      throw UnmodelledArgument(
+          fmt::format("{} with an optimizer on NVMe is not modelled: it takes norms of tensors",
+                      rule_of(optimizer.kind).name()),
+          "", "use AdamW, or offload_optimizer_device: cpu");
+    }
+  }
+}
+
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const bool is_configured = has_configuration(arguments);
   if (arguments.has("config") && !is_configured) {
     throw ArgumentProblem("`config` of DeepSpeedStrategy is a map, or the path of a JSON file",
                           "config");
   }
-  DeepSpeedOptions options =
-      is_configured ? deepspeed_configuration(arguments) : from_arguments(arguments);
+  DeepSpeedOptions options = options_from(arguments);
   options.saves_frozen =
       !ArgumentReader(arguments, deepspeed_arguments()).boolean("exclude_frozen_parameters");
   if (is_configured) {
@@ -232,6 +250,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     deepspeed_objects(with_keys_of_today(arguments));
   }
   check_combination(plan, options, is_configured);
+  check_optimizer(plan, options);
   options.offloads_parameters = options.offloads_parameters && options.stage == 3;
   options.offloads_optimizer = options.offloads_optimizer && options.stage > 0;
   options.drive.optimizer = options.drive.optimizer && options.stage == 3;
@@ -260,11 +279,15 @@ StrategyEntry deepspeed() {
                   .accumulates_itself = true,
                   .loss_scaling = LossScaling::of_strategy,
                   .has_host_optimizer = true,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "deepspeed.zero.GatheredParameters"};
   entry.arguments = {deepspeed_arguments().begin(), deepspeed_arguments().end()};
   add_steps(deepspeed_sites::every_step, entry.sites);
   entry.make = make;
   entry.without_effect = without_effect;
+  entry.gives_parts = [](const TrainingPlan&, const StrategyArguments& arguments) {
+    return options_from(arguments).stage > 0;
+  };
   entry.configured_objects = configured_objects;
   return entry;
 }

@@ -109,6 +109,8 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
                   options_.offloads_optimizer ? host_device : DeviceId{0}, true);
   if (options_.drive.optimizer) {
     master_->use_drive(options_.drive, partitions_->sub_groups());
+  } else {
+    master_->divide_in(partitions_->sub_groups());
   }
   master_->allocate(rank, rank.id(), variant);
   reduction_.emplace(replica_, *master_, options_);
@@ -237,6 +239,7 @@ std::vector<KnownDifference> DeepSpeedSharded::known_differences() {
   if (master_) {
     master_->add_differences(known);
   }
+  add_update_by_own_norms(plan(), known);
   return known;
 }
 

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/sharded/norm_of_own_part.hpp"
 
 namespace lockstep {
 
@@ -80,6 +82,12 @@ void MasterPartition::forget_optimizer(Rank& rank) {
     piece.tensor.state.clear();
     piece.tensor.steps = 0;
   }
+  for (const OptimizedTensor& flat : flat_) {
+    for (const Slice& state : flat.state) {
+      rank.release(state);
+    }
+  }
+  flat_.clear();
 }
 
 std::vector<HeldParameter> MasterPartition::held_parameters() const {
@@ -103,7 +111,7 @@ void MasterPartition::take_gradients(Rank& rank, const std::vector<Slice>& parts
     const DType dtype =
         is_offloaded() && !is_on_drive() ? DType::fp32 : replica_->plan().parameter_dtype;
     gradient_ = rank.allocate(Purpose::gradient, dtype, layout_.shard_elements(), device_);
-    if (keeps_gradients_) {
+    if (keeps_gradients_ || takes_norms_of_padding()) {
       elementwise(rank, Kernel::fill, {}, {gradient_}, 0, {stream_of_update(), {}, site});
     }
   }
@@ -131,6 +139,12 @@ void MasterPartition::take_gradients(Rank& rank, const std::vector<Slice>& parts
   if (!more.empty()) {
     elementwise(rank, Kernel::add, more, more_to, 0, {compute_stream, {}, site});
   }
+}
+
+bool MasterPartition::takes_norms_of_padding() const {
+  return std::ranges::any_of(replica_->plan().optimizers, [](const OptimizerPlan& optimizer) {
+    return !rule_of(optimizer.kind).is_elementwise();
+  });
 }
 
 void MasterPartition::cross_to_host(Rank& rank, const std::vector<Slice>& parts,
@@ -197,6 +211,14 @@ KnownDifference updated_without_gradient(const std::string& parameter, int64_t s
                         : "zeros, so that weight decay and momentum act"),
       "let every loss use every parameter, for example by adding 0 * parameter.sum(), or freeze "
       "what is not used"};
+}
+
+void add_update_by_own_norms(const TrainingPlan& plan, std::vector<KnownDifference>& known) {
+  if (std::ranges::any_of(plan.optimizers, [](const OptimizerPlan& optimizer) {
+        return !rule_of(optimizer.kind).is_elementwise();
+      })) {
+    known.push_back(update_by_own_norms());
+  }
 }
 
 // A step
@@ -287,9 +309,10 @@ void MasterPartition::clip(Rank& rank, const Step& step, const Slice& gradient) 
 
 void check_device_of(const OptimizerPlan& optimizer, bool offloaded, SiteId site) {
   if (optimizer.is_on_host && !offloaded) {
-    throw ProgramException(site,
-                           "AssertionError: CPUAdam param is on cuda and must be 'cpu', make sure "
-                           "you enabled 'offload_optimizer': 'cpu' in your ZeRO config.");
+    throw ProgramException(
+        site, fmt::format("AssertionError: {} param is on cuda and must be 'cpu', make sure you "
+                          "enabled 'offload_optimizer': 'cpu' in your ZeRO config.",
+                          class_name_of(optimizer).substr(std::string_view("DeepSpeed").size())));
   }
 }
 
@@ -300,17 +323,38 @@ void MasterPartition::update(Rank& rank, const Step& step) {
   const ComputeOptions there{stream_of_update(), {norm_ready_}, step.update_site};
   if (has_gradients()) {
     clip(rank, step, wide_gradient_);
-    std::vector<OptimizedTensor*> tensors;
-    for (Piece& piece : pieces_) {
-      piece.tensor.gradient = wide_gradient_.part(piece.position, piece.tensor.value.elements);
-      tensors.push_back(&piece.tensor);
+    lockstep::optimizer_step(rank, optimizer, kernels_of(replica_->plan()), given_to(optimizer),
+                             there);
+    for (OptimizedTensor& flat : flat_) {
+      flat.gradient = Slice{};
     }
-    lockstep::optimizer_step(rank, optimizer, kernels_of(replica_->plan()), tensors, there);
     for (Piece& piece : pieces_) {
       piece.tensor.gradient = Slice{};
     }
   }
   end_step(rank);
+}
+
+// The optimizer has one flat tensor for each group, padding included. What looks at each element
+// alone does the same with pieces.
+std::vector<OptimizedTensor*> MasterPartition::given_to(const OptimizerPlan& optimizer) {
+  std::vector<OptimizedTensor*> tensors;
+  if (!rule_of(optimizer.kind).is_elementwise()) {
+    flat_.resize(std::max<size_t>(1, groups_.size()));
+    for (size_t i = 0; i < flat_.size(); ++i) {
+      const int64_t begin = groups_.empty() ? 0 : groups_[i].begin;
+      const int64_t elements = groups_.empty() ? master_.elements : groups_[i].elements;
+      flat_[i].value = master_.part(begin, elements);
+      flat_[i].gradient = wide_gradient_.part(begin, elements);
+      tensors.push_back(&flat_[i]);
+    }
+    return tensors;
+  }
+  for (Piece& piece : pieces_) {
+    piece.tensor.gradient = wide_gradient_.part(piece.position, piece.tensor.value.elements);
+    tensors.push_back(&piece.tensor);
+  }
+  return tensors;
 }
 
 void MasterPartition::end_step(Rank& rank) {

@@ -16,6 +16,9 @@ namespace lockstep {
 /// For LS306: a parameter that no loss used was updated, by zeros or what its gradient was last.
 KnownDifference updated_without_gradient(const std::string& parameter, int64_t steps, bool keeps);
 
+/// For LS306: an optimizer that takes norms takes them of flat partitions.
+void add_update_by_own_norms(const TrainingPlan& plan, std::vector<KnownDifference>& known);
+
 /// DeepSpeedCPUAdam raises where parameters are on a GPU.
 void check_device_of(const OptimizerPlan& optimizer, bool offloaded, SiteId site);
 
@@ -33,6 +36,8 @@ class MasterPartition {
 
   /// Before allocate(), of a partition in host memory: it goes to the drive, in these groups.
   void use_drive(const DriveOptions& options, std::vector<SubGroup> groups);
+  /// The optimizer is given one flat tensor for each of these.
+  void divide_in(std::vector<SubGroup> groups) { groups_ = std::move(groups); }
   bool is_on_drive() const { return swapper_.has_value(); }
   /// What a checkpoint copies from there.
   Bytes bytes_on_drive() const { return swapper_ ? swapper_->bytes() : Bytes{}; }
@@ -116,6 +121,8 @@ class MasterPartition {
   void step_group(Rank& rank, const Step& step, const InMemory& here, size_t group);
   void put_away(Rank& rank, const Step& step, const InMemory& here, size_t group);
   std::vector<Piece*> pieces_of(size_t group);
+  std::vector<OptimizedTensor*> given_to(const OptimizerPlan& optimizer);
+  bool takes_norms_of_padding() const;
 
   Replica* replica_;
   std::vector<size_t> parameters_;
@@ -129,7 +136,8 @@ class MasterPartition {
   };
   std::vector<Home> homes_;  ///< where values are between steps, in order
   std::vector<Piece> pieces_;
-  std::vector<SubGroup> groups_;  ///< on the drive
+  std::vector<OptimizedTensor> flat_;  ///< by group, of an optimizer that does not go by elements
+  std::vector<SubGroup> groups_;       ///< none: one, of everything
   std::optional<OptimizerSwapper> swapper_;
   bool at_boundary_ = true;
   Slice gradient_;  ///< in the type of the replica, or offloaded in full precision

@@ -29,6 +29,7 @@ FairScaleFullySharded::FairScaleFullySharded(const TrainingPlan& plan,
                     .make_groups = fully_sharded_sites::make_groups,
                     .exchange_plans = fully_sharded_sites::gather_state}),
       options_(options) {
+  optimizes_flat_ = true;
   clips_by_whole_norm_ = options.clips_by_whole_norm;
   if (options.refuses_norm) {
     plugin_without_norm_ = "FullyShardedNativeMixedPrecisionPlugin";

@@ -136,9 +136,11 @@ StrategyEntry fairscale_fully_sharded() {
                   .needs_gpu = true,
                   .loss_scaling = LossScaling::of_trainer,
                   .takes_apex = false,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "summon_full_params"};
   entry.arguments = {fully_sharded_rows.begin(), fully_sharded_rows.end()};
   add_steps(fully_sharded_sites::every_step, entry.sites);
+  entry.gives_parts = [](const TrainingPlan&, const StrategyArguments&) { return true; };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FairScaleFullySharded>(plan, fully_sharded_options(plan, arguments));
   };

@@ -21,6 +21,10 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                     .make_groups = fsdp_sites::make_groups,
                     .exchange_plans = fsdp_sites::exchange_plans}),
       options_(options) {
+  optimizes_flat_ = !options.use_orig_params;
+  if (!options.casts_input) {
+    follow_types({}, false);
+  }
   clips_by_whole_norm_ = !options.clips_by_own_norm;
   if (options.clips_by_own_norm && plan.types().is_mixed()) {
     plugin_without_norm_ = options.mixed_plugin;
@@ -183,6 +187,7 @@ void FullyShardedDataParallel::begin_forward() {
 // A unit with original parameters keeps a part of each, without its shape, where modules that share
 // one look for it; the whole ones are views that its own modules alone have.
 void FullyShardedDataParallel::check_forward(size_t layer) const {
+  UnitSharding::check_forward(layer);
   if (shard_ranks_ == 1) {
     return;
   }

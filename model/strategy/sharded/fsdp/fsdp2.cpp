@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2_sites.hpp"
 #include "model/strategy/tensor/tensor_parallel.hpp"
 
@@ -19,6 +20,14 @@ FullyShard2::FullyShard2(const TrainingPlan& plan, const FullyShard2Options& opt
                     .exchange_plans = fsdp2_sites::exchange_plans}),
       options_(options) {
   norm_by_parameter_ = true;
+  if (!options.casts_input || options.widens_output) {
+    std::vector<WrappedModule> casting;
+    if (options.casts_input) {
+      casting = wrapped_modules(replica_.network(), options.wrap);
+      casting.push_back({0, replica_.network().layers.size() - 1});
+    }
+    follow_types(casting, options.widens_output);
+  }
 }
 
 // Construction
@@ -206,6 +215,53 @@ void FullyShard2::check_tensors(const UpdateOptions& options) const {
         "`ignored_params` in one list (freeze what is ignored, or give it an optimizer of its "
         "own)");
   }
+}
+
+// In order of definition: every rank adds up norms of the same tensors.
+std::vector<PartOfTensor> FullyShard2::parts_of_step(const OptimizerPlan& optimizer) {
+  std::vector<PartOfTensor> parts;
+  for (Unit& unit : units_) {
+    for (const size_t index : unit.state.parameters()) {
+      const Replica::Parameter& parameter = replica_.parameters()[index];
+      if (!parameter.trainable || !optimizer.holds(parameter.place.layer) ||
+          !unit.state.has_gradient(index)) {
+        continue;
+      }
+      const auto piece =
+          std::ranges::find(unit.state.pieces(), index, &ShardedUnit::Piece::parameter);
+      PartOfTensor& part = parts.emplace_back();
+      part.parameter = index;
+      part.tensor = piece == unit.state.pieces().end() ? nullptr : &piece->tensor;
+      part.over.push_back(shard_group_);
+      if (is_tensor_parallel() && replica_.network().parameter(parameter.place).cut) {
+        part.over.push_back(tensor_ranks_.group);
+      }
+    }
+  }
+  for (const size_t index : ignored_) {
+    Replica::Parameter& parameter = replica_.parameters()[index];
+    if (parameter.trainable && optimizer.holds(parameter.place.layer)) {
+      parts.push_back({index, &parameter.tensor});
+    }
+  }
+  std::ranges::sort(parts, {}, &PartOfTensor::parameter);
+  return parts;
+}
+
+Program FullyShard2::update(Rank& rank, const OptimizerPlan& optimizer, const StepTensors& step) {
+  const std::vector<PartOfTensor> parts = parts_of_step(optimizer);
+  for (const PartOfTensor& part : parts) {
+    if (!part.over.empty()) {
+      check_distributed(optimizer, replica_, part.parameter, site_id(steps_.update));
+    }
+  }
+  if (rule_of(optimizer.kind).is_elementwise()) {
+    co_await UnitSharding::update(rank, optimizer, step);
+    co_return;
+  }
+  const ComputeOptions there = place_of_update();
+  co_await step_over_ranks(rank, optimizer, kernels_of(plan()), parts, there,
+                           fsdp2_sites::share_update_norm);
 }
 
 std::vector<KnownDifference> FullyShard2::known_differences() {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/strategy/local_model/step_over_ranks.hpp"
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 #include "model/strategy/tensor/tensor_mesh.hpp"
 
@@ -18,6 +19,8 @@ struct FullyShard2Options {
   int32_t reshard_to = 0;
   std::optional<DType> param_dtype;   ///< of MixedPrecisionPolicy; none: as stored
   std::optional<DType> reduce_dtype;  ///< none: param_dtype
+  bool casts_input = true;            ///< of each module, to param_dtype
+  bool widens_output = false;         ///< of each module, to fp32
   /// Ranks of the mesh's second dimension, over which parameters are sharded; 0: all. The first
   /// dimension replicates.
   int32_t shard_ranks = 0;
@@ -51,6 +54,8 @@ class FullyShard2 final : public UnitSharding {
   bool reshards(const Unit& unit) const;
 
   void check_tensors(const UpdateOptions& options) const override;
+  Program update(Rank& rank, const OptimizerPlan& optimizer, const StepTensors& step) override;
+  std::vector<PartOfTensor> parts_of_step(const OptimizerPlan& optimizer);
   /// The optimizer has the shards, and what has not been reduced belongs to none of them.
   bool zeroes_whole_gradients() const override { return false; }
 

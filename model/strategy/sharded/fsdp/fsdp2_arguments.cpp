@@ -31,14 +31,14 @@ constexpr std::string_view known_names[] = {
     "fully_shard.reshard_after_forward",
     "fully_shard.mp_policy.param_dtype",
     "fully_shard.mp_policy.reduce_dtype",
+    "fully_shard.mp_policy.cast_forward_inputs",
+    "fully_shard.mp_policy.output_dtype",
     "fully_shard.mesh",
     "fully_shard.ignored_params",
     "fully_shard.offload_policy",
     "fully_shard.offload_policy.CPUOffloadPolicy",
     "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
-constexpr std::string_view unmodelled_module_names[] = {"fully_shard.mp_policy.output_dtype",
-                                                        "fully_shard.mp_policy.cast_forward_inputs",
-                                                        "fully_shard.shard_placement_fn"};
+constexpr std::string_view unmodelled_module_names[] = {"fully_shard.shard_placement_fn"};
 
 // lightning/pytorch/strategies/model_parallel.py; fully_shard is what its users call themselves.
 constexpr std::array model_parallel_rows{
@@ -130,6 +130,25 @@ void set_ignored_parameters(const TrainingPlan& plan, const StrategyArguments& a
   }
 }
 
+// The loss is fp32, and the next module casts what it gets: an output that is widened is worth what
+// it was.
+void set_output_type(const TrainingPlan& plan, const StrategyArguments& arguments,
+                     FullyShard2Options& options) {
+  const std::string name = "fully_shard.mp_policy.output_dtype";
+  if (!arguments.has(name)) {
+    return;
+  }
+  const DType output = dtype_argument(arguments, name);
+  const DType computed = options.param_dtype.value_or(plan.parameter_dtype);
+  options.widens_output = output != computed;
+  if (options.widens_output && output != DType::fp32) {
+    throw UnmodelledArgument(
+        "an `output_dtype` of fully_shard other than fp32 or `param_dtype` is "
+        "not modelled",
+        name, "write fp32, or leave it out");
+  }
+}
+
 FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& given) {
   const StrategyArguments arguments = without_class_names(given, nested_module_classes);
   parallel_plan_of(arguments);  // throws for what is no style
@@ -153,6 +172,8 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyA
   if (arguments.has(policy + "reduce_dtype")) {
     options.reduce_dtype = dtype_argument(arguments, policy + "reduce_dtype");
   }
+  options.casts_input = arguments.boolean(policy + "cast_forward_inputs", true);
+  set_output_type(plan, arguments, options);
   options.offload = offloads(arguments);
   options.saves_in_parts =
       ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
@@ -244,8 +265,38 @@ std::optional<CutNetwork> cut(const Network& whole, const StrategyArguments& arg
   return sizes ? cut_by_plan(whole, arguments, sizes->tensor) : std::nullopt;
 }
 
+bool holds_matrix(const OptimizerPlan& optimizer, const Network& network) {
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    for (const ParameterTensor& parameter : network.layers[layer].parameters) {
+      if (optimizer.holds(layer) && parameter.trainable && parameter.shape.size() == 2) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Adafactor raises at the first matrix that is a DTensor. Of other tensors it takes norms of what a
+// rank has, which nobody has recorded.
+void check_optimizers(const TrainingPlan& plan, const FullyShard2Options& options) {
+  for (const OptimizerPlan& optimizer : plan.optimizers) {
+    const OptimizerRule& rule = rule_of(optimizer.kind);
+    if (!rule.is_elementwise() && options.offload) {
+      throw UnmodelledArgument(fmt::format("{} with an offload_policy is not modelled: its norms "
+                                           "are added up over ranks, in host memory",
+                                           rule.name()),
+                               "fully_shard.offload_policy", "leave it out, or use AdamW");
+    }
+    if (optimizer.kind == OptimizerKind::adafactor && !holds_matrix(optimizer, *plan.network)) {
+      throw UnmodelledArgument("Adafactor of DTensors of which none is a matrix is not modelled",
+                               "", "use AdamW, or ddp");
+    }
+  }
+}
+
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const FullyShard2Options options = fully_shard_options(plan, arguments);
+  check_optimizers(plan, options);
   const bool is_one_replica = options.tensor_ranks == plan.world_size && options.tensor_ranks > 1;
   if (!is_one_replica) {
     return std::make_unique<FullyShard2>(plan, options);
@@ -255,15 +306,6 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     if (arguments.has(name)) {
       throw UnmodelledArgument("fully_shard of one replica, which nobody shards, is not modelled",
                                name, "leave it out, or use a larger data_parallel_size");
-    }
-  }
-  for (const OptimizerPlan& optimizer : plan.optimizers) {
-    if (rule_of(optimizer.kind).gradient_operands() == 0) {
-      throw UnmodelledArgument(
-          fmt::format("{} under tensor parallelism without replicas is not modelled: how often its "
-                      "update sums the gradients of norms has not been recorded",
-                      rule_of(optimizer.kind).name()),
-          "", "use SGD, Adam or AdamW, or a data_parallel_size above 1");
     }
   }
   return std::make_unique<TensorParallel>(plan);
@@ -278,6 +320,7 @@ StrategyEntry model_parallel() {
   entry.traits = {.precisions = Precisions::no_double_nor_scaler,
                   .needs_gpu = true,
                   .statistics = StatisticsSharing::ignored,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
   entry.arguments = {model_parallel_rows.begin(), model_parallel_rows.end()};
   add_steps(fsdp2_sites::every_step, entry.sites);

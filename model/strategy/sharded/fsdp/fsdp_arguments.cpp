@@ -69,11 +69,12 @@ constexpr std::string_view nested_names[] = {
     "mixed_precision.param_dtype",
     "mixed_precision.reduce_dtype",
     "mixed_precision.buffer_dtype",
+    "mixed_precision.cast_forward_inputs",
+    "mixed_precision.cast_root_forward_inputs",
 };
 constexpr std::string_view unmodelled_names[] = {
     "activation_checkpointing_policy.size_based_auto_wrap_policy.min_num_params",
-    "mixed_precision.keep_low_precision_grads", "mixed_precision.cast_forward_inputs",
-    "mixed_precision.cast_root_forward_inputs"};
+    "mixed_precision.keep_low_precision_grads"};
 
 constexpr NestedClass nested_classes[] = {{"cpu_offload", "CPUOffload"},
                                           {"mixed_precision", "MixedPrecision"}};
@@ -241,6 +242,9 @@ void set_types(const TrainingPlan& plan, const StrategyArguments& arguments,
   if (arguments.has(mixed + "reduce_dtype")) {
     options.reduce_dtype = dtype_argument(arguments, mixed + "reduce_dtype");
   }
+  // Units that cast what they get do so for the layers that need it.
+  options.casts_input = arguments.boolean(mixed + "cast_root_forward_inputs", true) ||
+                        arguments.boolean(mixed + "cast_forward_inputs", false);
 }
 
 // Types of buffers where there are any.
@@ -331,6 +335,7 @@ StrategyEntry fully_sharded_data_parallel() {
                   .manual_clipping = ManualClipping::norm_refused,
                   .statistics = StatisticsSharing::converts,
                   .loss_scaling = LossScaling::of_trainer,
+                  .takes_tensor_norms = true,
                   .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};
   entry.arguments = {fsdp_rows.begin(), fsdp_rows.end()};
   entry.other_classes = {
@@ -354,6 +359,10 @@ StrategyEntry fully_sharded_data_parallel() {
       }
     }
     return found;
+  };
+  entry.gives_parts = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    const FullyShardedOptions options = options_from(plan, arguments);
+    return !options.use_orig_params || (plan.world_size != 1 && options.sharding != Sharding::none);
   };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FullyShardedDataParallel>(plan, options_from(plan, arguments));

@@ -114,6 +114,10 @@ class ShardedUnit {
   };
   std::vector<Piece>& pieces() { return pieces_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
+  /// The whole shard, padding included, where an optimizer is given the flat parameter itself.
+  OptimizedTensor& flat_tensor();
+  /// Whether the parameter has a reduced gradient, also where this rank has no element of it.
+  bool has_gradient(size_t parameter) const;
   const std::vector<size_t>& parameters() const { return parameters_; }
   const ShardLayout& layout() const { return layout_; }
   void forget_optimizer(Rank& rank);
@@ -142,6 +146,7 @@ class ShardedUnit {
   Travelling travelling_shard(Rank& rank, SiteId site, Ticket after);
   Travelling arriving_shard(Rank& rank, SiteId site);
   std::vector<size_t> choose_reduced();
+  size_t index_of(size_t parameter) const;
   void forget_whole_gradients(Rank& rank);
   void gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part, Ticket after,
                          Ticket ready);
@@ -181,7 +186,9 @@ class ShardedUnit {
   std::vector<bool> reduces_;  ///< by parameter: its gradient is in what is being reduced
   Slice reduced_;              ///< gradients of the shard as the reduction leaves them
   Ticket reduce_done_{};
-  Slice gradient_;  ///< of the shard
+  Slice gradient_;           ///< of the shard
+  std::vector<bool> given_;  ///< by parameter: has_gradient()
+  OptimizedTensor flat_;
 };
 
 }  // namespace lockstep

@@ -160,12 +160,27 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   } else {
     gradient_ = reduced;
   }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    given_[i] = given_[i] || reduces_[i];
+  }
   for (Piece& piece : pieces_) {
-    const auto found = std::find(parameters_.begin(), parameters_.end(), piece.parameter);
-    if (reduces_[static_cast<size_t>(found - parameters_.begin())]) {
+    if (reduces_[index_of(piece.parameter)]) {
       piece.tensor.gradient = gradient_.part(piece.position, piece.tensor.value.elements);
     }
   }
+}
+
+size_t ShardedUnit::index_of(size_t parameter) const {
+  const auto found = std::ranges::find(parameters_, parameter);
+  return static_cast<size_t>(found - parameters_.begin());
+}
+
+bool ShardedUnit::has_gradient(size_t parameter) const { return given_[index_of(parameter)]; }
+
+OptimizedTensor& ShardedUnit::flat_tensor() {
+  flat_.value = shard_;
+  flat_.gradient = gradient_;
+  return flat_;
 }
 
 // A gradient that zero_grad has set to None while others of the unit stayed begins anew: FSDP1
@@ -257,6 +272,9 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
     }
     keeps = keeps || gradient.buffer != no_buffer;
   }
+  for (size_t i = 0; set_to_none && i < parameters_.size(); ++i) {
+    given_[i] = given_[i] && !plan.holds(replica_->parameters()[parameters_[i]].place.layer);
+  }
   holds_gradients_ = holds_gradients_ && others;
   if (!filled.empty()) {
     elementwise(rank, Kernel::fill, {}, filled, 0, {stream_of_update(), {}, site});
@@ -267,13 +285,17 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
 }
 
 void ShardedUnit::forget_optimizer(Rank& rank) {
-  for (Piece& piece : pieces_) {
-    for (const Slice& state : piece.tensor.state) {
+  const auto forget = [&rank](OptimizedTensor& tensor) {
+    for (const Slice& state : tensor.state) {
       rank.release(state);
     }
-    piece.tensor.state.clear();
-    piece.tensor.steps = 0;
+    tensor.state.clear();
+    tensor.steps = 0;
+  };
+  for (Piece& piece : pieces_) {
+    forget(piece.tensor);
   }
+  forget(flat_);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,10 @@
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/sharded/norm_of_own_part.hpp"
@@ -27,6 +30,35 @@ TrainingPlan computing_in(TrainingPlan plan, std::optional<DType> gathered) {
     plan.parameter_dtype = *gathered;
   }
   return plan;
+}
+
+// Autocast narrows what layers take. RMSNorm of torch promotes, and indices are no numbers to cast.
+void UnitSharding::follow_types(const std::vector<WrappedModule>& casting, bool widens) {
+  const Network& network = replica_.network();
+  if (plan().types().is_mixed() || computing_plan_.parameter_dtype == plan().parameter_dtype) {
+    return;
+  }
+  bool is_narrow = !is_floating(network.input_dtype_of(0));
+  for (size_t layer = 0; layer < network.layers.size() && !uncast_layer_; ++layer) {
+    const Layer& each = network.layers[layer];
+    is_narrow = is_narrow || std::ranges::count(casting, layer, &WrappedModule::first) > 0;
+    if (!is_narrow && !each.parameters.empty() && each.kind != LayerKind::rms_norm) {
+      uncast_layer_ = layer;
+    }
+    is_narrow =
+        is_narrow && !(widens && std::ranges::count(casting, layer, &WrappedModule::last) > 0);
+  }
+}
+
+void UnitSharding::check_forward(size_t layer) const {
+  if (uncast_layer_ == layer) {
+    throw ProgramException(
+        site_id(steps_.gather_unit),
+        fmt::format("RuntimeError: mat1 and mat2 must have the same dtype: `{}` gets its input in "
+                    "{} and has weights in {}, because no module casts it",
+                    replica_.network().layers[layer].name, name_of(plan().parameter_dtype),
+                    name_of(computing_plan_.parameter_dtype)));
+  }
 }
 
 std::vector<std::vector<size_t>> UnitSharding::parameters_by_module(
@@ -123,16 +155,25 @@ UnitSharding::StepTensors UnitSharding::tensors_of_step(const OptimizerPlan& opt
     }
     return tensor.gradient.buffer != no_buffer;
   };
+  const bool takes_flat = optimizes_flat_ && !rule_of(optimizer.kind).is_elementwise();
   for (Unit& unit : units_) {
+    bool is_held = false;
     for (ShardedUnit::Piece& piece : unit.state.pieces()) {
       const Replica::Parameter& parameter = replica_.parameters()[piece.parameter];
       if (!parameter.trainable || !optimizer.holds(parameter.place.layer)) {
+        continue;
+      }
+      is_held = true;
+      if (takes_flat) {
         continue;
       }
       all.given.push_back(piece.parameter);
       if (add(piece.tensor) && counts_in_norm(replica_, tensor_ranks_, piece.parameter)) {
         all.counted.push_back(piece.tensor.gradient);
       }
+    }
+    if (takes_flat && is_held && add(unit.state.flat_tensor())) {
+      all.counted.push_back(unit.state.flat_tensor().gradient);
     }
   }
   for (const size_t index : ignored_) {
@@ -175,10 +216,16 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
     }
   }
   has_stepped_[options.optimizer] = true;
+  co_await update(rank, optimizer, step);
+}
+
+Program UnitSharding::update(Rank& rank, const OptimizerPlan& optimizer, const StepTensors& step) {
+  updates_by_own_norms_ = updates_by_own_norms_ || (!rule_of(optimizer.kind).is_elementwise() &&
+                                                    (shard_ranks_ > 1 || optimizes_flat_));
+  const ComputeOptions there = place_of_update();
   const Ticket updated =
-      lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), step.tensors,
-                               {stream(queue::compute, device), {}, site_id(steps_.update)});
-  if (updated && device == host_device) {
+      lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), step.tensors, there);
+  if (updated && there.on.device() == host_device) {
     co_await rank.settle(updated);  // the host computes it, and goes on when it is done
   }
 }
@@ -245,6 +292,9 @@ std::vector<KnownDifference> UnitSharding::known_differences() {
   }
   if (clips_by_own_norm_) {
     known.push_back(norm_of_own_part());
+  }
+  if (updates_by_own_norms_) {
+    known.push_back(update_by_own_norms());
   }
   return known;
 }

@@ -52,10 +52,25 @@ class UnitSharding : public DistributedStrategy {
   virtual void begin_forward() {}
   /// Throws what clipping and the optimizer raise for the kinds of tensors that they are given.
   virtual void check_tensors(const UpdateOptions&) const {}
+  /// What an optimizer's step is about.
+  struct StepTensors {
+    std::vector<OptimizedTensor*> tensors;
+    std::vector<Slice> gradients;  ///< those of them that exist
+    std::vector<Slice> counted;    ///< in the norm
+    std::vector<size_t> given;     ///< parameters of units
+  };
+  /// Updates them; throws what the optimizer raises for the kinds of tensors that it is given.
+  virtual Program update(Rank& rank, const OptimizerPlan& optimizer, const StepTensors& step);
+  /// Where the update of these strategies runs.
+  ComputeOptions place_of_update() const {
+    const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
+    return {stream(queue::compute, device), {}, site_id(steps_.update)};
+  }
   /// Whether zero_grad reaches gradients that have not been reduced.
   virtual bool zeroes_whole_gradients() const { return true; }
-  /// The layer runs next; throws what its forward raises.
-  virtual void check_forward(size_t) const {}
+  /// The layer runs next; throws what its forward raises: by default where its input is not
+  /// of the type of its weights.
+  virtual void check_forward(size_t layer) const;
   /// The same for its backward, or a forward that runs again there.
   virtual void check_backward(size_t) const {}
   /// Gathers a unit that is not gathered, before the computation of the layer.
@@ -94,6 +109,9 @@ class UnitSharding : public DistributedStrategy {
 
   UnitSharding(const TrainingPlan& plan, TrainingPlan computing, const Steps& steps);
 
+  /// Finds the first layer whose input is not of the type in which its weights are gathered. These
+  /// modules cast what they get; `widens`: and give what they make in the type of the shards.
+  void follow_types(const std::vector<WrappedModule>& casting, bool widens);
   /// A parameter belongs to the innermost module that holds its layer. `layout_of`: how the
   /// parameters of a unit are cut over so many ranks.
   template <class LayoutOf>
@@ -171,10 +189,14 @@ class UnitSharding : public DistributedStrategy {
   Offload offload_ = Offload::none;
   bool clips_by_whole_norm_ = true;  ///< else every rank by that of its own shards
   bool clips_by_own_norm_ = false;   ///< a step has done so
+  /// The optimizer is given one flat parameter for each unit, else pieces of the original ones.
+  bool optimizes_flat_ = false;
+  bool updates_by_own_norms_ = false;  ///< a step has taken norms of what this rank holds
   /// Lightning's precision plugin, if it raises where it should clip by norm.
   std::string_view plugin_without_norm_{};
-  bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
-  std::vector<bool> has_stepped_;   ///< by optimizer
+  bool norm_by_parameter_ = false;        ///< the norm travels as one number for each parameter
+  std::vector<bool> has_stepped_;         ///< by optimizer
+  std::optional<size_t> uncast_layer_{};  ///< it raises, for its input is not of its weights' type
   /// Units whose parameters are read where summon_full_params has brought them.
   struct WholeUnit {
     size_t unit = 0;
@@ -186,13 +208,6 @@ class UnitSharding : public DistributedStrategy {
   Ticket loss_ready_{};
 
  private:
-  /// What an optimizer's step is about.
-  struct StepTensors {
-    std::vector<OptimizedTensor*> tensors;
-    std::vector<Slice> gradients;  ///< those of them that exist
-    std::vector<Slice> counted;    ///< in the norm
-    std::vector<size_t> given;     ///< parameters of units
-  };
   StepTensors tensors_of_step(const OptimizerPlan& optimizer);
   /// A module with the parameters that are its own.
   struct WrappedUnit {

@@ -1,4 +1,5 @@
 // What torch raises where an optimizer is made, and what is not modelled, with places and remedies.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/unit/trainer/scenario_text.hpp"
@@ -69,12 +70,46 @@ TEST_CASE("what optimizers have and is not modelled is named") {
   unsupported("{Lion: {use_triton: true}}", "the argument `use_triton` of Lion is not modelled");
   unsupported("{LBFGS: {lr: 1}}", "the optimizer LBFGS is not modelled yet");
   unsupported("{FusedAdam: {amsgrad: true}}", "`amsgrad` of FusedAdam is not modelled");
+  unsupported("{Lamb: {lr: 0.1}}", "norms of whole tensors",
+              "{PipelineStrategy: {schedule: GPipe}}");
+  const std::vector<Problem> of_megatron = stops_of_optimizer(
+      "{Lamb: {lr: 0.1}}", "{MegatronStrategy: {tensor_model_parallel_size: 2}}");
+  REQUIRE(of_megatron.size() == 1);
+  CHECK(of_megatron.front().message.find("its optimizer is Adam or SGD") != std::string::npos);
   for (const char* const strategy :
        {"fsdp", "deepspeed_stage_1",
         "{ModelParallelStrategy: {data_parallel_size: 2, tensor_parallel_size: 1}}"}) {
-    unsupported("{Lamb: {lr: 0.1}}", "norms of whole tensors", strategy);
-    unsupported("{Adafactor: {lr: 0.1}}", "norms of whole tensors", strategy);
+    CHECK(stops_of_optimizer("{Lamb: {lr: 0.1}}", strategy).empty());
   }
+  CHECK(stops_of_optimizer("{FusedAdam: {bias_correction: false}}", "ddp").empty());
   CHECK(stops_of_optimizer("{Lamb: {lr: 0.1}}", "ddp").empty());
   CHECK(stops_of_optimizer("{RMSprop: {foreach: null}}", "ddp").empty());
+}
+
+TEST_CASE("an optimizer that takes norms is warned of where ranks hold parts of tensors") {
+  const auto is_warned = [](const std::string& optimizer, const std::string& strategy) {
+    const std::vector<Problem> problems =
+        prepare(scenario_of("version: 1\ntrainer: {accelerator: gpu, devices: 2, strategy: " +
+                            strategy + ", max_epochs: 1}\noptimizer: " + optimizer + "\n"),
+                standard_strategies())
+            .problems;
+    return std::ranges::any_of(problems, [](const Problem& problem) {
+      return problem.kind == Problem::Kind::warning &&
+             problem.message.find("on each rank what that rank holds") != std::string::npos;
+    });
+  };
+  for (const char* const strategy :
+       {"fsdp", "deepspeed_stage_1", "deepspeed_stage_3",
+        "{FSDPStrategy: {sharding_strategy: NO_SHARD, use_orig_params: false}}"}) {
+    INFO(strategy);
+    CHECK(is_warned("{Lamb: {lr: 0.1}}", strategy));
+    CHECK(is_warned("{Adafactor: {lr: 0.1}}", strategy));
+    CHECK_FALSE(is_warned("{AdamW: {lr: 0.1}}", strategy));
+  }
+  for (const char* const strategy :
+       {"ddp", "{FSDPStrategy: {sharding_strategy: NO_SHARD}}",
+        "{ModelParallelStrategy: {data_parallel_size: 2, tensor_parallel_size: 1}}"}) {
+    INFO(strategy);
+    CHECK_FALSE(is_warned("{Lamb: {lr: 0.1}}", strategy));
+  }
 }

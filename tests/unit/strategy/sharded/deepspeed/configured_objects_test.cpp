@@ -119,7 +119,8 @@ TEST_CASE("Lion, Adagrad and classes of torch.optim may be in a DeepSpeed config
   CHECK(deepspeed_objects(optimizer("lion", offloaded)).optimizer->class_name ==
         "DeepSpeedCPULion");
   CHECK(deepspeed_objects(optimizer("Adagrad", with_zero)).optimizer->class_name == "Adagrad");
-  CHECK_THROWS_AS(deepspeed_objects(optimizer("Adagrad", offloaded)), UnmodelledArgument);
+  CHECK(deepspeed_objects(optimizer("Adagrad", offloaded)).optimizer->class_name ==
+        "DeepSpeedCPUAdagrad");
   CHECK_THROWS_WITH(deepspeed_objects(optimizer("RMSprop", with_zero)),
                     Contains("untested ZeRO Optimizer"));
   const Given allowed = {{"zero_optimization.stage", int64_t{2}},
@@ -134,13 +135,21 @@ TEST_CASE("Lion, Adagrad and classes of torch.optim may be in a DeepSpeed config
 }
 
 TEST_CASE("optimizers of a DeepSpeed configuration that are not modelled say so") {
-  for (const char* type : {"Lamb", "OneBitAdam", "Adafactor", "MuAdam"}) {
+  for (const char* type : {"Lamb", "OneBitAdam", "SparseAdam", "MuAdam"}) {
     INFO(type);
     CHECK_THROWS_AS(deepspeed_objects(optimizer(type)), UnmodelledArgument);
   }
-  CHECK_THROWS_AS(
-      deepspeed_objects(optimizer("Adam", {{"optimizer.params.bias_correction", false}})),
-      UnmodelledArgument);
+  const Given amsgrad = {{"zero_optimization.offload_optimizer.device", std::string("cpu")},
+                         {"optimizer.params.amsgrad", true}};
+  CHECK_THROWS_AS(deepspeed_objects(optimizer("Adam", amsgrad)), UnmodelledArgument);
+}
+
+TEST_CASE("Adam of a DeepSpeed configuration hands bias_correction on") {
+  const Given given = {{"optimizer.params.bias_correction", false}};
+  const ConfiguredObject adam = *deepspeed_objects(optimizer("Adam", given)).optimizer;
+  REQUIRE(adam.arguments.size() == 1);
+  CHECK(adam.arguments[0] == std::pair<std::string, std::string>(
+                                 "bias_correction", "config.optimizer.params.bias_correction"));
 }
 
 TEST_CASE("a DeepSpeed configuration makes DeepSpeed's schedulers, by their exact names") {
