@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/network/arithmetic.hpp"
+#include "model/network/mixture.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/strategy/local_model/batch_norm_sites.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
@@ -209,6 +210,10 @@ void take_traits(Preparation& preparation, bool has_values, TrainingProgram& pro
 bool take_network(Preparation& preparation, const StrategyEntry& entry, TrainingProgram& program) {
   program.plan.world_size = preparation.options.world_size;
   program.plan.node_ranks = preparation.placement.launch.processes_per_node;
+  if (entry.traits.groups_experts && has_mixtures(*program.network) &&
+      program.network->modules.empty()) {
+    program.network = std::make_shared<const Network>(with_grouped_experts(*program.network));
+  }
   preparation.network = program.network;
   const bool fine = cut_network(preparation, entry, program);
   program.plan.network = program.network.get();
