@@ -276,7 +276,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.plan = program->plan;
   preparation.lightning = program->trainer.lightning;
   options.classes = classes_of_ranks(preparation, *entry, *program, world);
-  if (options.classes && options.classes->have_neighbours()) {
+  if ((options.classes && options.classes->have_neighbours()) ||
+      preparation.data_parallel_size < options.world_size) {
     note_data_parallel_indices(preparation, *program);
   }
   preparation.log = std::make_shared<RunLog>(options.world_size, options.classes);
