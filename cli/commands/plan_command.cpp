@@ -137,8 +137,10 @@ Answer plan_command(const Request& request, const Style& style) {
         ExitCode::usage};
   }
   Waves waves(request, source, of.task, layouts, deadline, request.progress || style.progress);
-  const PlanResult result = search_plan(
-      of.task, layouts, [&waves](const std::vector<size_t>& chosen) { return waves.run(chosen); });
+  const SearchOptions how{request.plan.top, size_t{4} * threads_of(request)};
+  const PlanResult result =
+      search_plan(of.task, layouts, how,
+                  [&waves](const std::vector<size_t>& chosen) { return waves.run(chosen); });
   waves.end();
   ShownPlan shown{of, result, {}};
   for (const TriedLayout& tried : result.best) {

@@ -168,8 +168,20 @@ Json pipeline_json(const Rehearsal& rehearsal) {
 Json experts_json(const OneRun& run) {
   Json all = Json::array();
   for (const ExpertLoad& load : expert_loads(run)) {
-    all.push_back(
-        {{"layer", load.layer}, {"choices", load.choices}, {"imbalance", imbalance_of(load)}});
+    all.push_back({{"layer", load.layer},
+                   {"choices", load.choices},
+                   {"imbalance", imbalance_of(load)},
+                   {"dropped", load.dropped},
+                   {"assumed", false}});
+  }
+  if (const std::optional<AssumedExpertLoad> assumed = assumed_expert_load(run)) {
+    for (const std::string& layer : assumed->layers) {
+      all.push_back({{"layer", layer},
+                     {"choices", nullptr},
+                     {"imbalance", assumed->imbalance},
+                     {"dropped", nullptr},
+                     {"assumed", true}});
+    }
   }
   return all;
 }

@@ -53,7 +53,7 @@ Cells cells_of(size_t number, const TriedLayout& tried) {
   return {fmt::format("{}", number),
           tried.layout.description,
           micro_text(tried.layout, own_samples(tried.layout)),
-          tried.layout.checkpoints ? "full" : "none",
+          std::string(name_of(tried.layout.recompute)),
           step < 0 ? "-" : time_text(step),
           number_text(number_of(row, "throughput")),
           mfu < 0 ? "-" : fmt::format("{:.2f}", mfu),
@@ -91,15 +91,23 @@ std::string table_of(const std::vector<Cells>& lines) {
 }
 
 std::string counts_of(const PlanResult& result) {
-  std::string text = fmt::format(
-      "{}: {} simulated", plural(result.layouts, "layout"),
-      result.layouts - result.too_large - result.passed_over - result.left - result.failed);
+  std::string text =
+      fmt::format("{}: {} simulated", plural(result.layouts, "layout"),
+                  result.layouts - result.too_large - result.too_much_kept - result.passed_over -
+                      result.too_slow - result.left - result.failed);
   if (result.out_of_memory > 0) {
     text += fmt::format(" ({} out of memory)", result.out_of_memory);
   }
   if (result.too_large > 0) {
     text += fmt::format(", {} whose parameters, gradients and optimizer state do not fit",
                         result.too_large);
+  }
+  if (result.too_much_kept > 0) {
+    text += fmt::format(", {} whose activations do not fit either", result.too_much_kept);
+  }
+  if (result.too_slow > 0) {
+    text += fmt::format(", {} that cannot be among the fastest, by the least time of their kernels",
+                        result.too_slow);
   }
   if (result.passed_over > 0) {
     text += fmt::format(", {} left out, as two larger micro-batches fit", result.passed_over);
@@ -154,7 +162,7 @@ Json json_of(const TriedLayout& tried, const std::string& command) {
   json["replicas"] = tried.layout.replicas;
   json["micro_batch_size"] = tried.layout.micro_batch;
   json["micro_batches"] = own_samples(tried.layout) / tried.layout.micro_batch;
-  json["activation_checkpointing"] = tried.layout.checkpoints ? "full" : "none";
+  json["activation_checkpointing"] = name_of(tried.layout.recompute);
   const int64_t step = quantity_of(row, "step_time");
   const int64_t memory = quantity_of(row, "memory.peak");
   json["step_time_s"] = step < 0 ? Json() : Json(seconds(Time(step)));
@@ -187,7 +195,9 @@ std::string plan_json(const ShownPlan& plan, int exit_code) {
   json["samples_per_step"] = plan.of.task.samples;
   json["layouts"] = result.layouts;
   json["too_large_by_model_states"] = result.too_large;
+  json["too_large_by_activations"] = result.too_much_kept;
   json["out_of_memory"] = result.out_of_memory;
+  json["too_slow_by_least_time"] = result.too_slow;
   json["passed_over"] = result.passed_over;
   json["refused"] = result.failed;
   json["not_tried"] = result.left;

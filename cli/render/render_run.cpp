@@ -377,7 +377,7 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += "\n  not computed: " + missing + "\n";
   }
   const std::string measured = weight_spread_text(rehearsal.run) + staleness_text(rehearsal.run) +
-                               expert_load_text(rehearsal.run);
+                               expert_load_text(rehearsal.run, verbose);
   out += measured.empty() ? "" : "\n" + measured;
   const std::string findings = render_findings(rehearsal, style);
   out += findings.empty() ? "" : "\n" + findings;

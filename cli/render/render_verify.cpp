@@ -193,7 +193,7 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   out += render_decided(rehearsal);
   out += weight_spread_text(rehearsal.run);
   out += staleness_text(rehearsal.run);
-  out += expert_load_text(rehearsal.run);
+  out += rehearsal.run.preparation.plan.numerics ? expert_load_text(rehearsal.run, false) : "";
   out += restarts_line(rehearsal);
   out += rehearsal.findings.empty()
              ? nothing

@@ -81,7 +81,7 @@ bool forward_of_mixture_layer(const Layer& layer, LayerCall& call) {
     return false;
   }
   const auto& mixture = std::get<MixtureArguments>(layer.arguments);
-  if (mixture.ranks > 1) {
+  if (mixture.is_divided()) {
     mixture_part_forward(mixture, call);
   } else {
     mixture_forward(mixture, call);
@@ -94,7 +94,7 @@ bool backward_of_mixture_layer(const Layer& layer, LayerCall& call) {
     return false;
   }
   const auto& mixture = std::get<MixtureArguments>(layer.arguments);
-  if (mixture.ranks > 1) {
+  if (mixture.is_divided()) {
     mixture_part_backward(mixture, call);
   } else {
     mixture_backward(mixture, call);

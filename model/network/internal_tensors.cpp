@@ -141,7 +141,8 @@ Bytes backward_workspace(const Layer& layer, DType dtype) {
     // gradients of what was sent and given.
     const int64_t rows = elements_of(layer.input) / mixture->embed_dim * mixture->top_k;
     const int64_t at_once = mixture->grouped ? rows : rows / mixture->num_experts;
-    return Bytes(size_of(dtype)) * 2 * (rows * mixture->embed_dim + at_once * mixture->hidden_dim);
+    const int64_t read = rows * mixture->tensor_ranks * mixture->embed_dim;
+    return Bytes(size_of(dtype)) * 2 * (read + at_once * mixture->hidden_dim);
   }
   const AttentionSizes sizes = attention_sizes(layer);
   const int64_t more = reorders_sum(layer, dtype)                     ? 5

@@ -180,8 +180,11 @@ struct MixtureArguments {
   bool grouped = false;      ///< each weight of all experts is one tensor, as in torchtitan
   double imbalance = 1;      ///< assumed: tokens of the busiest rank over the mean
   int32_t ranks = 1;         ///< that divide the experts
+  int32_t tensor_ranks = 1;  ///< that compute each expert together, by its hidden features
+  bool is_divided() const { return ranks * tensor_ranks > 1; }
   int64_t weights_per_expert() const { return expert == ExpertKind::swiglu ? 3 : 2; }
   int64_t own_experts() const { return num_experts / ranks; }
+  int64_t own_hidden_dim() const { return hidden_dim / tensor_ranks; }
 };
 struct LstmArguments {
   int64_t input_size = 0;

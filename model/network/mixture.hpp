@@ -25,7 +25,11 @@ enum class MixturePart : uint8_t {
   combine,
 };
 
+/// Of a layer that is a mixture.
+const MixtureArguments& mixture_arguments(const Network& network, size_t layer);
 bool has_mixtures(const Network& network);
+/// The same network, whose mixtures have each weight of all experts in one parameter.
+Network with_grouped_experts(Network network);
 bool has_auxiliary_loss(const Network& network);
 bool are_experts_divided(const Layer& layer);
 bool are_experts_divided(const Network& network);

@@ -5,7 +5,9 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 
+#include "model/network/accounting.hpp"
 #include "model/network/layer_kind.hpp"
 #include "model/network/mixture.hpp"
 
@@ -154,21 +156,44 @@ void price_mixture(Layer& layer) {
                           Int128{2} * state * mixture.num_experts;
   const Flops flops(narrow_to_int64(products));
   const int64_t routed = state + 3 * scores + 2 * sent + 3 * sent + state;
-  const int64_t computed = is_gated ? 3 * sent + 8 * hidden : 2 * sent + 4 * hidden;
-  const int64_t computed_back = is_gated ? 6 * sent + 12 * hidden : 2 * sent + 5 * hidden;
+  const int64_t read = sent * mixture.tensor_ranks;  // by ranks that compute an expert together
+  const int64_t computed = is_gated ? 3 * read + 8 * hidden : 2 * read + 4 * hidden;
+  const int64_t computed_back = is_gated ? 6 * read + 12 * hidden : 2 * read + 5 * hidden;
   layer.work = {Work{flops, routed + computed}, Work{flops, 2 * routed + computed_back},
-                Work{flops, state + scores + (is_gated ? 3 : 2) * (sent + hidden)}};
+                Work{flops, state + scores + (is_gated ? 3 : 2) * (read + hidden)}};
   // Kept: the rows that experts read, what each of their kernels reads, and what they gave, which
   // the gradient of the weights needs; in fp32 the probabilities and the chosen ones, and indices.
   layer.saves.input = true;
-  layer.saves.elements = 2 * sent + (is_gated ? 4 : 2) * hidden;
+  layer.saves.elements = sent + read + (is_gated ? 4 : 2) * hidden;
   layer.saves.fixed = 4_B * scores + 12_B * (tokens * mixture.top_k) + 8_B * choices;
+}
+
+const MixtureArguments& mixture_arguments(const Network& network, size_t layer) {
+  return std::get<MixtureArguments>(network.layers[layer].arguments);
 }
 
 bool has_mixtures(const Network& network) {
   return std::ranges::any_of(network.layers, [](const Layer& layer) {
     return layer.kind == LayerKind::mixture_of_experts;
   });
+}
+
+Network with_grouped_experts(Network network) {
+  for (Layer& layer : network.layers) {
+    auto* mixture = std::get_if<MixtureArguments>(&layer.arguments);
+    if (mixture == nullptr || mixture->grouped) {
+      continue;
+    }
+    mixture->grouped = true;
+    const std::vector<ParameterTensor> apart =
+        std::exchange(layer.parameters, std::vector<ParameterTensor>{layer.parameters.front()});
+    add_expert_parameters(*mixture, layer);
+    for (size_t weight = 1; weight < layer.parameters.size(); ++weight) {
+      layer.parameters[weight].trainable = apart[weight].trainable;
+    }
+  }
+  account(network);
+  return network;
 }
 
 bool has_auxiliary_loss(const Network& network) {
@@ -180,7 +205,7 @@ bool has_auxiliary_loss(const Network& network) {
 
 bool are_experts_divided(const Layer& layer) {
   const auto* mixture = std::get_if<MixtureArguments>(&layer.arguments);
-  return mixture != nullptr && mixture->ranks > 1;
+  return mixture != nullptr && mixture->is_divided();
 }
 
 bool are_experts_divided(const Network& network) {

@@ -16,12 +16,18 @@ struct TensorRun {
   int64_t elements = 0;
 };
 
-/// A tensor that ranks have cut along one dimension into equal parts.
+/// A tensor that ranks have cut along one dimension into equal parts, or along two.
 struct TensorCut {
   Shape whole{};
   size_t dimension = 0;
   int32_t parts = 1;
   int64_t sections = 1;  ///< each cut by itself: query, key and value of one projection
+  /// Each of these parts is cut again: its part `j` is number `i * inner_parts + j` of all.
+  size_t inner_dimension = 0;
+  int32_t inner_parts = 1;
+  /// By the ranks that divide the experts of a mixture, where these are others than the tensor
+  /// ranks.
+  bool by_experts = false;
 
   bool operator==(const TensorCut&) const = default;
   /// The size of every part.

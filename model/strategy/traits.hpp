@@ -60,6 +60,8 @@ struct StrategyTraits {
   /// The forward of a training runs the backward, too: the schedule of a pipeline does both.
   bool backward_in_forward = false;
   LossScaling loss_scaling = LossScaling::not_modelled;
+  /// Weights of all experts of a mixture are one parameter, however the model writes them.
+  bool groups_experts = false;
   bool has_host_optimizer = false;  ///< DeepSpeedCPUAdam
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
   /// Each rank holds parameters and the optimizer's state whole, so that rank 0's are all of them.

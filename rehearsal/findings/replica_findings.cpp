@@ -8,6 +8,7 @@
 #include "properties/invariants/updates_agree.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/known_differences.hpp"
+#include "rehearsal/findings/replica_samples.hpp"
 
 namespace lockstep::cli {
 
@@ -89,6 +90,9 @@ std::vector<Finding> weight_findings(const OneRun& run) {
 std::vector<Finding> replica_findings(const OneRun& run) {
   if (run.result.hung) {
     return {};
+  }
+  if (std::vector<Finding> apart = samples_of_replica_findings(run); !apart.empty()) {
+    return apart;  // whatever else differs follows from it
   }
   std::vector<Finding> differing = buffer_findings(run);
   std::vector<Finding> weights = weight_findings(run);

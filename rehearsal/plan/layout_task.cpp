@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
 
+#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/network/tensor_parallel/automatic_plan.hpp"
+#include "model/network/tensor_parallel/cut_network.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
 #include "model/strategy/registry.hpp"
+#include "rehearsal/run/kernels.hpp"
 #include "rehearsal/run/machine.hpp"
 #include "rehearsal/text/number_text.hpp"
 
@@ -41,6 +47,140 @@ Bytes state_bytes(const TrainingPlan& plan) {
 int64_t repeated_blocks(const Network& network) {
   return std::ranges::count_if(network.blocks,
                                [](const NetworkBlock& block) { return block.repeats; });
+}
+
+/// Layers of blocks that repeat.
+std::vector<bool> in_blocks(const Network& network) {
+  std::vector<bool> inside(network.layers.size(), false);
+  for (const NetworkBlock& block : network.blocks) {
+    for (size_t layer = block.first; block.repeats && layer <= block.last; ++layer) {
+      inside[layer] = true;
+    }
+  }
+  return inside;
+}
+
+/// Kernels by data sheets. Under context parallelism attention is computed otherwise, with as many
+/// operations: what it moves does not count there.
+LeastTimes least_times(const Network& network, const DeviceModel& device, DType dtype,
+                       int64_t micro_batch, int32_t tensor, int32_t context) {
+  const std::vector<bool> inside = in_blocks(network);
+  const int64_t parts = int64_t{tensor} * context;
+  LeastTimes times;
+  for (size_t index = 0; index < network.layers.size(); ++index) {
+    const Layer& layer = network.layers[index];
+    const auto time_of = [&](std::initializer_list<Pass> passes) {
+      Flops flops{};
+      Bytes moved{};
+      for (const Pass pass : passes) {
+        flops += flops_of(layer, pass, micro_batch);
+        moved += moved_bytes(layer, pass, micro_batch, dtype);
+      }
+      return roofline_time(device, dtype, flops / parts, context > 1 ? Bytes{} : moved / parts);
+    };
+    const Time forward = time_of({Pass::forward});
+    const Time both = forward + time_of({Pass::input_gradient, Pass::weight_gradient});
+    (inside[index] ? times.blocks : times.others) += both;
+    times.blocks_again += inside[index] ? forward : Time{};
+  }
+  return times;
+}
+
+/// Whether something else than data sheets prices kernels.
+bool prices_otherwise(const Preparation& preparation, const Machine& machine) {
+  const Scenario& scenario = *preparation.scenario;
+  const bool is_calibrated = scenario.cluster && scenario.cluster->calibration;
+  return is_calibrated || kernel_machine(scenario, machine.cluster.node.device).has_value();
+}
+
+/// Every exchange of an activation in a block brings the tensor ranks what they lack in the
+/// forward, in the backward, or in both.
+int64_t exchanges_of(const Network& cut, int64_t elements) {
+  const std::vector<bool> inside = in_blocks(cut);
+  int64_t count = 0;
+  for (size_t index = 0; index < cut.layers.size(); ++index) {
+    const Layer& layer = cut.layers[index];
+    const bool is_whole = std::max(elements_of(layer.input), elements_of(layer.output)) >= elements;
+    count += inside[index] && layer.kind == LayerKind::exchange && is_whole ? 1 : 0;
+  }
+  return count;
+}
+
+/// By the numbers of tensor ranks: of an automatic plan and of Megatron-LM's, whichever has fewer.
+std::map<int32_t, int64_t> exchanges_by_ranks(const Network& network, int32_t most,
+                                              int64_t elements) {
+  std::map<int32_t, int64_t> exchanges;
+  for (int32_t ranks = 2; ranks <= most; ranks *= 2) {
+    std::vector<CutNetwork> cuts;
+    cuts.push_back(cut_network(network, automatic_plan(network, ranks), ranks));
+    cuts.push_back(cut_as_megatron(network, ranks, true));
+    for (const CutNetwork& cut : cuts) {
+      if (cut.why_not.empty()) {
+        const int64_t count = exchanges_of(cut.network, elements);
+        const auto [known, is_new] = exchanges.try_emplace(ranks, count);
+        known->second = std::min(known->second, count);
+      }
+    }
+  }
+  return exchanges;
+}
+
+LayoutBounds bounds_of(const Preparation& preparation, const Machine& machine,
+                       const LayoutTask& task) {
+  const std::shared_ptr<const Network> network = preparation.network;
+  const DType dtype = preparation.plan.activation_dtype;
+  const NodeModel& node = machine.cluster.node;
+  LayoutBounds bounds;
+  if (!prices_otherwise(preparation, machine) && !machine.is_flat) {
+    bounds.times = [network, dtype, device = node.device](int64_t micro_batch, int32_t tensor,
+                                                          int32_t context) {
+      return least_times(*network, device, dtype, micro_batch, tensor, context);
+    };
+  }
+  const std::vector<bool> inside = in_blocks(*network);
+  for (size_t index = 0; index < network->layers.size(); ++index) {
+    const Layer& layer = network->layers[index];
+    const Bytes kept = inside[index] ? layer.activation_bytes(dtype) : Bytes{};
+    const Bytes core =
+        layer.attention_core
+            ? Bytes(size_of(dtype)) * layer.attention_core->elements + layer.attention_core->fixed
+            : Bytes{};
+    bounds.kept[0] += kept;
+    bounds.kept[1] += kept - std::min(kept, core);
+  }
+  for (const NetworkBlock& block : network->blocks) {
+    if (block.repeats) {
+      bounds.between_blocks =
+          Bytes(size_of(dtype)) * elements_of(network->layers[block.first].input);
+      bounds.kept[2] += bounds.between_blocks;
+    }
+  }
+  bounds.kept[1] = std::max(bounds.kept[1], bounds.kept[2]);
+  if (task.cuts_layers) {
+    bounds.exchanges = exchanges_by_ranks(*network, task.ranks_per_node,
+                                          bounds.between_blocks.count() / size_of(dtype));
+  }
+  bounds.between_devices = node.nvlink > BytesPerSecond{} ? node.nvlink : node.pcie;
+  bounds.between_nodes = machine.cluster.network.bandwidth * node.nics;
+  return bounds;
+}
+
+/// Of experts, whose grouped weights or modules are all but the router's.
+void count_experts(const Network& network, LayoutTask& task) {
+  for (const Layer& layer : network.layers) {
+    if (const auto* mixture = std::get_if<MixtureArguments>(&layer.arguments)) {
+      task.experts = mixture->num_experts;
+      task.expert_parameters += mixture->weights_per_expert() * mixture->hidden_dim *
+                                mixture->embed_dim * mixture->num_experts;
+    }
+  }
+}
+
+bool is_for_megatron(const TrainingPlan& plan, const Network& network) {
+  return plan.optimizers.size() == 1 &&
+         rule_of(plan.optimizers.front().kind).kernel() != Kernel::optimizer_step &&
+         network.modules.empty() && !is_floating(network.input_dtype) &&
+         cut_as_megatron(network, 2, true).why_not.empty();
 }
 
 int64_t samples_of(const Scenario& scenario, int32_t ranks) {
@@ -83,6 +223,13 @@ TaskOfScenario task_of(const CaseSource& source, std::optional<int64_t> samples)
   task.device_memory = machine.cluster.node.device.memory;
   task.cuts_layers = !automatic_plan(network, 2).empty();
   task.marks_checkpoints = network.segments.empty() && task.blocks > 0;
+  task.has_cores = std::ranges::any_of(network.layers, [](const Layer& layer) {
+    return layer.attention_core && layer.attention_core->elements > 0;
+  });
+  task.is_megatron = task.blocks > 0 && is_for_megatron(preparation.plan, network);
+  task.positions = network.input.empty() ? 0 : network.input.front();
+  count_experts(network, task);
+  task.bounds = bounds_of(preparation, machine, task);
   made.model = fmt::format("{} ({} parameters)", network.name.empty() ? "model" : network.name,
                            count_text(network.parameter_elements()));
   made.machine = machine.name;

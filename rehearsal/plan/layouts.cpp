@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "rehearsal/plan/layout_bounds.hpp"
 
 namespace lockstep::cli {
 
@@ -31,8 +34,8 @@ constexpr Division divisions[] = {
     {"ZeRO-3", "deepspeed_stage_3", true, true, true},
 };
 
-/// A rank may hold its parameters and gradients in two bytes, whatever the optimizer updates.
-constexpr int64_t least_bytes = 2;
+/// As in the lower bounds.
+constexpr int64_t least_bytes = least_parameter_bytes;
 constexpr int64_t most_micro_batch = 64;
 constexpr int32_t most_stages = 64;
 
@@ -52,11 +55,12 @@ class LayoutMaker {
   explicit LayoutMaker(const LayoutTask& task) : task_(task) {}
 
   std::vector<Layout> make() {
-    for (const bool checkpoints : {false, true}) {
-      if (checkpoints && !task_.marks_checkpoints) {
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      if ((recompute != Recompute::none && !task_.marks_checkpoints) ||
+          (recompute == Recompute::selective && !task_.has_cores)) {
         continue;
       }
-      checkpoints_ = checkpoints;
+      recompute_ = recompute;
       add_data_parallel();
       for (int32_t tensor = 1; tensor <= task_.ranks_per_node; tensor *= 2) {
         add_tensor_parallel(tensor);
@@ -65,6 +69,9 @@ class LayoutMaker {
         for (int32_t tensor = 1; tensor <= task_.ranks_per_node; tensor *= 2) {
           add_pipelines(stages, tensor);
         }
+      }
+      if (task_.is_megatron) {
+        add_megatron();
       }
     }
     return std::move(layouts_);
@@ -75,11 +82,14 @@ class LayoutMaker {
   void add_tensor_parallel(int32_t tensor);
   void add_pipelines(int32_t stages, int32_t tensor);
   void add_accumulating(Layout layout, int64_t replicas);
+  void add_megatron();
+  void add_megatron(Layout layout, int32_t experts);
+  void add(Layout layout);
   void add_schedules(const Layout& layout, int32_t stages, int32_t tensor, int64_t replicas);
   bool divides(int64_t replicas) const { return task_.samples % replicas == 0; }
 
   const LayoutTask& task_;
-  bool checkpoints_ = false;
+  Recompute recompute_ = Recompute::none;
   int64_t family_ = 0;
   std::vector<Layout> layouts_;
 };
@@ -89,13 +99,13 @@ void LayoutMaker::add_accumulating(Layout layout, int64_t replicas) {
   const int64_t own = task_.samples / replicas;
   layout.family = ++family_;
   layout.replicas = replicas;
-  layout.checkpoints = checkpoints_;
+  layout.recompute = recompute_;
   for (int64_t micro = most_micro_batch; micro >= 1; micro /= 2) {
     if (own % micro == 0) {
       layout.micro_batch = micro;
       layout.batch_size = micro;
       layout.accumulated = own / micro;
-      layouts_.push_back(layout);
+      add(layout);
     }
   }
 }
@@ -115,6 +125,7 @@ void LayoutMaker::add_data_parallel() {
     Layout layout;
     layout.strategy = division.strategy;
     layout.description = division.name;
+    layout.gathers = division.parameters && !division.in_node_alone;
     layout.model_states = states_of(task_, 1, division.parameters ? parts : 1,
                                     division.gradients ? parts : 1, division.state ? parts : 1);
     add_accumulating(layout, ranks);
@@ -139,6 +150,8 @@ void LayoutMaker::add_tensor_parallel(int32_t tensor) {
   layout.description = !is_cut         ? "FSDP2"
                        : replicas == 1 ? fmt::format("tensor {}", tensor)
                                        : fmt::format("tensor {} x FSDP2 {}", tensor, replicas);
+  layout.tensor = tensor;
+  layout.gathers = replicas > 1;
   layout.model_states = states_of(task_, tensor, replicas, replicas, replicas);
   add_accumulating(layout, replicas);
 }
@@ -152,9 +165,11 @@ void LayoutMaker::add_pipelines(int32_t stages, int32_t tensor) {
   }
   const int64_t replicas = task_.ranks / in_replica;
   Layout layout;
-  layout.checkpoints = checkpoints_;
+  layout.recompute = recompute_;
   layout.replicas = replicas;
   layout.batch_size = task_.samples / replicas;
+  layout.stages = stages;
+  layout.tensor = tensor;
   layout.model_states = states_of(task_, in_replica, 1, 1, 1);
   layout.description = fmt::format("pipeline {}", stages);
   if (tensor > 1) {
@@ -180,6 +195,7 @@ void LayoutMaker::add_schedules(const Layout& layout, int32_t stages, int32_t te
     }
     Layout of_schedule = layout;
     of_schedule.family = ++family_;
+    of_schedule.stages_per_rank = schedule.stages_per_rank;
     of_schedule.description += fmt::format(", {}", schedule.name);
     for (int64_t micro = most_micro_batch; micro >= 1; micro /= 2) {
       const int64_t count = own / micro;
@@ -193,12 +209,96 @@ void LayoutMaker::add_schedules(const Layout& layout, int32_t stages, int32_t te
           schedule.name, count, stages, stages * schedule.stages_per_rank,
           tensor > 1 ? fmt::format(", tensor_parallel_size: {}, parallelize_plan: auto", tensor)
                      : "");
-      layouts_.push_back(of_schedule);
+      add(of_schedule);
     }
   }
 }
 
+/// Megatron-LM's tensor, context and pipeline parallelism with its distributed optimizer. With one
+/// rank of each it is ZeRO-1 with other buffers, which is among the others.
+void LayoutMaker::add_megatron() {
+  constexpr int32_t most_context = 16;
+  for (int32_t tensor = 1; tensor <= task_.ranks_per_node; tensor *= 2) {
+    for (int32_t context = 1; context <= most_context; context *= 2) {
+      for (int32_t stages = 1; stages <= most_stages; stages *= 2) {
+        const int32_t in_replica = tensor * context * stages;
+        const bool is_possible =
+            in_replica > 1 && task_.ranks % in_replica == 0 && task_.blocks % stages == 0 &&
+            (context == 1 || task_.positions % (2 * context) == 0) &&
+            (tensor == 1 || task_.cuts_layers) && divides(task_.ranks / in_replica);
+        if (!is_possible) {
+          continue;
+        }
+        Layout layout;
+        layout.recompute = recompute_;
+        layout.stages = stages;
+        layout.tensor = tensor;
+        layout.context = context;
+        layout.replicas = task_.ranks / in_replica;
+        layout.batch_size = task_.samples / layout.replicas;
+        for (int32_t experts = 1; experts <= std::max<int64_t>(1, task_.experts); experts *= 2) {
+          if (layout.replicas * context % experts == 0 &&
+              (experts == 1 || task_.experts % experts == 0)) {
+            add_megatron(layout, experts);
+          }
+        }
+      }
+    }
+  }
+}
+
+void LayoutMaker::add_megatron(Layout layout, int32_t experts) {
+  const auto sharing = static_cast<double>(layout.replicas * layout.context);
+  const auto own = [&](int64_t elements, int32_t divided) {
+    return static_cast<double>(elements) / (layout.stages * layout.tensor * divided);
+  };
+  const double parameters =
+      own(task_.parameters - task_.expert_parameters, 1) + own(task_.expert_parameters, experts);
+  const auto narrow = static_cast<double>(std::min(task_.parameter_bytes.count(), least_bytes));
+  layout.model_states = Bytes(
+      static_cast<int64_t>(parameters * 2 * narrow +
+                           static_cast<double>(task_.parameters) / (layout.stages * layout.tensor) *
+                               static_cast<double>(task_.state_bytes.count()) / sharing));
+  layout.description = "Megatron";
+  for (const auto& [name, size] :
+       {std::pair("tensor", layout.tensor), std::pair("context", layout.context),
+        std::pair("expert", experts), std::pair("pipeline", layout.stages)}) {
+    layout.description += size > 1 ? fmt::format(" {} {}", name, size) : "";
+  }
+  layout.family = ++family_;
+  for (int64_t micro = most_micro_batch; micro >= 1; micro /= 2) {
+    if (layout.batch_size % micro != 0) {
+      continue;
+    }
+    layout.micro_batch = micro;
+    layout.strategy = fmt::format(
+        "{{MegatronStrategy: {{tensor_model_parallel_size: {}, sequence_parallel: {}, "
+        "context_parallel_size: {}, pipeline_model_parallel_size: {}{}, micro_batch_size: {}, "
+        "global_batch_size: {}, ddp: {{DistributedDataParallelConfig: {{use_distributed_optimizer: "
+        "true, overlap_grad_reduce: true, overlap_param_gather: true}}}}}}}}",
+        layout.tensor, layout.tensor > 1, layout.context, layout.stages,
+        experts > 1 ? fmt::format(", expert_model_parallel_size: {}", experts) : "", micro,
+        task_.samples);
+    add(layout);
+  }
+}
+
+void LayoutMaker::add(Layout layout) {
+  layout.least_time = least_time_of(task_, layout);
+  layout.least_memory = least_memory_of(task_, layout);
+  layouts_.push_back(std::move(layout));
+}
+
 }  // namespace
+
+std::string_view name_of(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::selective: return "selective";
+    case Recompute::full: return "full";
+    case Recompute::none: break;
+  }
+  return "none";
+}
 
 std::vector<std::string> Layout::settings(const LayoutTask& task) const {
   std::vector<std::string> settings = {
@@ -207,8 +307,7 @@ std::vector<std::string> Layout::settings(const LayoutTask& task) const {
       fmt::format("trainer.accumulate_grad_batches={}", accumulated),
   };
   if (task.marks_checkpoints) {
-    settings.push_back(
-        fmt::format("model.activation_checkpointing={}", checkpoints ? "full" : "none"));
+    settings.push_back(fmt::format("model.activation_checkpointing={}", name_of(recompute)));
   }
   return settings;
 }
@@ -216,10 +315,10 @@ std::vector<std::string> Layout::settings(const LayoutTask& task) const {
 std::vector<Layout> layouts_of(const LayoutTask& task) { return LayoutMaker(task).make(); }
 
 std::vector<std::string> not_tried() {
-  return {"context and expert parallelism",
+  return {"context and expert parallelism outside of MegatronStrategy",
           "tensor parallelism across nodes",
-          "sharded states within a pipeline",
-          "selective activation checkpointing",
+          "sharded parameters within a pipeline",
+          "virtual stages of MegatronStrategy",
           "offload",
           "zero-bubble schedules",
           "sizes and micro-batches that are no powers of two"};

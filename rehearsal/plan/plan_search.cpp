@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -10,79 +11,142 @@ namespace lockstep::cli {
 
 namespace {
 
-double speed_of(const TriedLayout& tried) {
-  const Value speed = value_in(tried.row, "throughput");
+double speed_of(const SweepRow& row) {
+  const Value speed = value_in(row, "throughput");
   return speed.is_number() ? speed.number() : 0;
 }
 
-/// Every layout's place among those of its family, from 0.
-std::vector<size_t> waves_of(const std::vector<Layout>& layouts) {
-  std::vector<size_t> waves(layouts.size(), 0);
-  for (size_t index = 1; index < layouts.size(); ++index) {
-    if (layouts[index].family == layouts[index - 1].family) {
-      waves[index] = waves[index - 1] + 1;
-    }
+double speed_of_tried(const TriedLayout& tried) { return speed_of(tried.row); }
+
+/// Chooses what is simulated next, and notes what came of it.
+class Search {
+ public:
+  Search(const LayoutTask& task, const std::vector<Layout>& layouts, const SearchOptions& options)
+      : task_(task), layouts_(layouts), options_(options), order_(layouts.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::ranges::stable_sort(order_, {}, [&](size_t index) { return layouts_[index].least_time; });
+    result_.layouts = std::ssize(layouts);
   }
-  return waves;
+
+  PlanResult run(const RunWave& run_wave);
+
+ private:
+  std::vector<size_t> choose();
+  /// Why it is not simulated, as the count of it; null: it is.
+  int64_t* count_without(const Layout& layout);
+  void take(const Layout& layout, SweepRow row);
+  bool is_too_slow(const Layout& layout) const;
+
+  const LayoutTask& task_;
+  const std::vector<Layout>& layouts_;
+  const SearchOptions& options_;
+  std::vector<size_t> order_;
+  size_t next_ = 0;
+  bool has_time_ = true;
+  std::map<int64_t, std::vector<int64_t>> fitting_;  ///< micro-batches that fit, by family
+  std::map<int64_t, int64_t> too_large_;             ///< the smallest that does not, by family
+  std::vector<double> speeds_;                       ///< samples/s of those that fit, descending
+  PlanResult result_;
+};
+
+/// Whether it cannot be among the fastest that are asked for, even if it took its least time.
+bool Search::is_too_slow(const Layout& layout) const {
+  const auto top = static_cast<size_t>(options_.top);
+  if (layout.least_time <= Time{} || speeds_.size() < top) {
+    return false;
+  }
+  return static_cast<double>(task_.samples) / seconds(layout.least_time) < speeds_[top - 1];
 }
 
-void take(const Layout& layout, SweepRow row, std::map<int64_t, int>& fitting, PlanResult& result) {
-  if (row.verdict == "out_of_memory") {
-    ++result.out_of_memory;
-  } else if (value_in(row, "throughput").is_number()) {
-    ++fitting[layout.family];
-    result.best.push_back({layout, std::move(row)});
-  } else {
-    ++result.failed;
-    const bool is_new = std::ranges::none_of(
-        result.refused, [&](const TriedLayout& known) { return known.row.message == row.message; });
-    if (is_new) {
-      result.refused.push_back({layout, std::move(row)});
+int64_t* Search::count_without(const Layout& layout) {
+  constexpr int64_t enough = 2;
+  const bool has_limit = task_.device_memory > Bytes{};
+  if (has_limit && layout.model_states > task_.device_memory) {
+    return &result_.too_large;
+  }
+  if (has_limit && layout.least_memory > task_.device_memory) {
+    return &result_.too_much_kept;
+  }
+  const auto larger = too_large_.find(layout.family);
+  if (larger != too_large_.end() && layout.micro_batch >= larger->second) {
+    return &result_.too_much_kept;
+  }
+  const std::vector<int64_t>& fitting = fitting_[layout.family];
+  const auto above = std::ranges::count_if(
+      fitting, [&](int64_t micro_batch) { return micro_batch > layout.micro_batch; });
+  if (above >= enough) {
+    return &result_.passed_over;
+  }
+  if (is_too_slow(layout)) {
+    return &result_.too_slow;
+  }
+  return has_time_ ? nullptr : &result_.left;
+}
+
+/// One of each family at a time: whether it fits decides about the others.
+std::vector<size_t> Search::choose() {
+  std::vector<size_t> chosen;
+  std::vector<size_t> later;
+  std::map<int64_t, bool> is_chosen;
+  size_t at = next_;
+  for (; at < order_.size() && chosen.size() < options_.at_once; ++at) {
+    const Layout& layout = layouts_[order_[at]];
+    if (is_chosen[layout.family]) {
+      later.push_back(order_[at]);
+    } else if (int64_t* const count = count_without(layout)) {
+      ++*count;
+    } else {
+      is_chosen[layout.family] = true;
+      chosen.push_back(order_[at]);
     }
   }
+  next_ = at - later.size();
+  std::ranges::copy(later, order_.begin() + static_cast<ptrdiff_t>(next_));
+  return chosen;
+}
+
+void Search::take(const Layout& layout, SweepRow row) {
+  if (row.verdict == "out_of_memory") {
+    ++result_.out_of_memory;
+    const auto [known, is_new] = too_large_.try_emplace(layout.family, layout.micro_batch);
+    known->second = std::min(known->second, layout.micro_batch);
+  } else if (value_in(row, "throughput").is_number()) {
+    fitting_[layout.family].push_back(layout.micro_batch);
+    const double speed = speed_of(row);
+    speeds_.insert(std::ranges::upper_bound(speeds_, speed, std::greater<>()), speed);
+    result_.best.push_back({layout, std::move(row)});
+  } else {
+    ++result_.failed;
+    const bool is_new = std::ranges::none_of(result_.refused, [&](const TriedLayout& known) {
+      return known.row.message == row.message;
+    });
+    if (is_new) {
+      result_.refused.push_back({layout, std::move(row)});
+    }
+  }
+}
+
+PlanResult Search::run(const RunWave& run_wave) {
+  for (std::vector<size_t> chosen = choose(); !chosen.empty(); chosen = choose()) {
+    std::vector<std::optional<SweepRow>> rows = run_wave(chosen);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i]) {
+        take(layouts_[chosen[i]], std::move(*rows[i]));
+      } else {
+        ++result_.left;
+        has_time_ = false;
+      }
+    }
+  }
+  std::ranges::stable_sort(result_.best, std::greater<>(), speed_of_tried);
+  return std::move(result_);
 }
 
 }  // namespace
 
 PlanResult search_plan(const LayoutTask& task, const std::vector<Layout>& layouts,
-                       const RunWave& run_wave) {
-  PlanResult result;
-  result.layouts = std::ssize(layouts);
-  const std::vector<size_t> waves = waves_of(layouts);
-  const size_t count = layouts.empty() ? 0 : *std::max_element(waves.begin(), waves.end()) + 1;
-  constexpr int enough = 2;
-  std::map<int64_t, int> fitting;  ///< by family
-  bool has_time = true;
-  for (size_t wave = 0; wave < count; ++wave) {
-    std::vector<size_t> chosen;
-    for (size_t index = 0; index < layouts.size(); ++index) {
-      const Layout& layout = layouts[index];
-      if (waves[index] != wave) {
-        continue;
-      }
-      if (task.device_memory > Bytes{} && layout.model_states > task.device_memory) {
-        ++result.too_large;
-      } else if (fitting[layout.family] >= enough) {
-        ++result.passed_over;
-      } else if (has_time) {
-        chosen.push_back(index);
-      } else {
-        ++result.left;
-      }
-    }
-    std::vector<std::optional<SweepRow>> rows =
-        chosen.empty() ? std::vector<std::optional<SweepRow>>() : run_wave(chosen);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i]) {
-        take(layouts[chosen[i]], std::move(*rows[i]), fitting, result);
-      } else {
-        ++result.left;
-        has_time = false;
-      }
-    }
-  }
-  std::ranges::stable_sort(result.best, std::greater<>(), speed_of);
-  return result;
+                       const SearchOptions& options, const RunWave& run_wave) {
+  return Search(task, layouts, options).run(run_wave);
 }
 
 }  // namespace lockstep::cli

@@ -52,6 +52,10 @@ UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use
     return use.samples;
   }
   const std::vector<int32_t>& indices = run.preparation.data_parallel_indices;
+  const std::optional<Sampler::Options> turns = use.samples.turns();
+  if (turns && turns->replicas == run.preparation.options.world_size) {
+    return use.samples.of_replica(static_cast<int64_t>(rank));
+  }
   return use.samples.of_replica(indices.empty() ? static_cast<int64_t>(rank) : indices[rank]);
 }
 

@@ -23,8 +23,8 @@ ExpertRows rows_of_experts(const LayerPass& pass, const MixtureArguments& mixtur
   ExpertRows rows;
   rows.sent = std::max<int64_t>(1, std::llround(sent));
   rows.experts = mixture.own_experts();
-  rows.of_each = std::max<int64_t>(
-      1, std::llround(sent * busiest / static_cast<double>(mixture.own_experts())));
+  rows.of_each = std::max<int64_t>(1, std::llround(sent * busiest * mixture.tensor_ranks /
+                                                   static_cast<double>(mixture.own_experts())));
   return rows;
 }
 
@@ -52,20 +52,20 @@ void add_mixture(KernelSum& sum, const KernelMachine& machine, const LayerPass& 
   sum.stream(4.0 * 4 * static_cast<double>(tokens * mixture.num_experts));
   // Rows are read and written in the order of experts; in the backward they are added up.
   sum.stream((pass.is_backward ? 3 : 2) * static_cast<double>(rows.sent) * width * size);
-  const MatrixProduct in{rows.of_each, mixture.hidden_dim, mixture.embed_dim};
+  const MatrixProduct in{rows.of_each, mixture.own_hidden_dim(), mixture.embed_dim};
   add_expert_product(sum, machine, pass, mixture, rows, in);
   if (is_gated) {
     add_expert_product(sum, machine, pass, mixture, rows, in);
   }
   // As SwiGLU's; a plain activation reads and writes, and reads two in the backward.
-  const double hidden = static_cast<double>(rows.of_each * mixture.hidden_dim) * size;
+  const double hidden = static_cast<double>(rows.of_each * mixture.own_hidden_dim()) * size;
   const double moved = is_gated ? (pass.is_backward ? 8 : 5) : (pass.is_backward ? 3 : 2);
   const int64_t kernels = mixture.grouped ? 1 : rows.experts;
   for (int64_t kernel = 0; kernel < kernels; ++kernel) {
     sum.element_wise(moved * hidden * static_cast<double>(rows.experts / kernels));
   }
   add_expert_product(sum, machine, pass, mixture, rows,
-                     {rows.of_each, mixture.embed_dim, mixture.hidden_dim});
+                     {rows.of_each, mixture.embed_dim, mixture.own_hidden_dim()});
   // What experts give is read, weighted, and added to the output.
   sum.stream(3 * static_cast<double>(rows.sent) * width * size);
 }

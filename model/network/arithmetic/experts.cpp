@@ -68,7 +68,7 @@ void experts_forward(const Values& input, std::span<const ExpertWeights> weights
                      Values& output) {
   int64_t first = 0;
   for (size_t expert = 0; expert < weights.size(); ++expert) {
-    const ExpertRows shape{rows_of[expert], mixture.embed_dim, mixture.hidden_dim};
+    const ExpertRows shape{rows_of[expert], mixture.embed_dim, mixture.own_hidden_dim()};
     if (shape.rows == 0) {
       continue;
     }
@@ -91,7 +91,7 @@ void experts_backward(const Values& input, std::span<const ExpertWeights> weight
                       std::span<const ExpertGradients> gradients) {
   int64_t first = 0;
   for (size_t expert = 0; expert < weights.size(); ++expert) {
-    const ExpertRows shape{rows_of[expert], mixture.embed_dim, mixture.hidden_dim};
+    const ExpertRows shape{rows_of[expert], mixture.embed_dim, mixture.own_hidden_dim()};
     if (shape.rows == 0) {
       continue;
     }

@@ -16,7 +16,7 @@ namespace {
 
 bool is_token_by_token(const Layer& layer) {
   if (const auto* mixture = std::get_if<MixtureArguments>(&layer.arguments)) {
-    return !mixture->capacity_factor && mixture->aux_loss_coef == 0 && mixture->ranks == 1;
+    return !mixture->capacity_factor && mixture->aux_loss_coef == 0 && !mixture->is_divided();
   }
   return treats_positions_alike(layer.kind) || layer.kind == LayerKind::embedding ||
          layer.kind == LayerKind::bias || layer.kind == LayerKind::exchange;

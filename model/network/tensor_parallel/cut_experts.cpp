@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "model/network/tensor_parallel/network_cutter.hpp"
 
@@ -57,7 +58,26 @@ bool NetworkCutter::can_divide_experts(const Layer& layer, const ParallelStyle& 
   return !is_refused();
 }
 
+/// Megatron-LM's experts are divided behind this: a rank routes its own positions.
+void NetworkCutter::add_own_tokens(const Layer& layer) {
+  if (layout_ != TensorLayout::sequence) {
+    refuse(layer.name,
+           "ValueError: During training, performance may degrade if MoE and tensor parallelism are "
+           "enabled without also enabling sequence parallelism.",
+           "set sequence_parallel: true");
+    return;
+  }
+  Layer part = of_part(layer, 0, ranks_);
+  part.parameters.front().gradient_is_partial = true;
+  is_distributed_ = false;
+  append(std::move(part));
+}
+
 void NetworkCutter::add_experts(const Layer& layer) {
+  if (by_ == CutBy::megatron && ranks_ > 1) {
+    add_own_tokens(layer);
+    return;
+  }
   const ParallelStyle* const style = style_of(layer.name + ".experts");
   if (style == nullptr) {
     add_plain(layer);

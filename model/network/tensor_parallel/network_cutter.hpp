@@ -52,6 +52,7 @@ class NetworkCutter {
   void add_sequence(const Layer& layer, const ParallelStyle& style);
   bool can_divide_experts(const Layer& layer, const ParallelStyle& style);
   void add_experts(const Layer& layer);
+  void add_own_tokens(const Layer& layer);
   void add_plain(const Layer& layer);
   void pass_residual(const Layer& layer);
   void append(Layer layer);

@@ -10,6 +10,7 @@ namespace lockstep {
 struct ExpertLoad {
   std::string layer{};  ///< its name
   std::vector<int64_t> choices{};
+  int64_t dropped = 0;  ///< of these, beyond the capacity of their expert
 };
 
 }  // namespace lockstep

@@ -100,7 +100,7 @@ Values Replica::initial_value(size_t parameter, uint64_t variant) const {
     return whole;
   }
   Values part(whole.dtype(), elements_of(cut->part_shape()));
-  for (const TensorRun& run : cut->runs_of(tensor_ranks_.index)) {
+  for (const TensorRun& run : cut->runs_of(part_index(*cut))) {
     for (int64_t i = 0; i < run.elements; ++i) {
       part.set(run.in_part + i, whole.number(run.in_whole + i));
     }

@@ -6,6 +6,7 @@
 
 #include "model/network/memory.hpp"
 #include "model/program/rank.hpp"
+#include "model/strategy/local_model/backward_pass.hpp"
 #include "model/strategy/local_model/batch_values.hpp"
 #include "model/strategy/local_model/context_run.hpp"
 #include "model/strategy/local_model/expert_load.hpp"
@@ -16,20 +17,6 @@
 #include "model/strategy/update_options.hpp"
 
 namespace lockstep {
-
-/// A forward that a backward goes through, and where it enters the network.
-struct BackwardPass {
-  int64_t forward = 0;                    ///< Replica::last_forward() of it
-  double loss_factor = 1;                 ///< d(what is differentiated) / d(its loss)
-  std::vector<double> output_gradient{};  ///< the same by each element of its output, if not empty
-  bool is_output = false;                 ///< it enters at the output; else at the loss
-
-  /// `options` with these.
-  StepOptions applied_to(const StepOptions& options) const;
-};
-
-/// Which gradients a layer's backward computes: the halves may come apart, weights after the input.
-enum class BackwardHalf : uint8_t { both, input, weights };
 
 /// One copy of the model on one device of one rank, and how its layers run there: what strategies
 /// compose. All device work goes to the compute stream of the device, in program order.
@@ -62,6 +49,13 @@ class Replica {
   /// The layers of the network are parts, of which the others have the rest: what exchanges between
   /// them do. Before any allocation.
   void share_layers(const TensorRanks& ranks);
+  /// Which of these ranks divide experts, where they are others than those of share_layers(), which
+  /// comes before. Before any allocation.
+  void share_experts(const ExpertRanks& ranks) { expert_ranks_ = ranks; }
+  /// Which part of a cut parameter this rank has.
+  int32_t part_index(const TensorCut& cut) const {
+    return cut.by_experts ? expert_ranks_.index() : tensor_ranks_.index;
+  }
   /// The samples are parts, of which the others have the other positions. Before any allocation.
   void share_positions(const TensorRanks& ranks);
 
@@ -322,9 +316,10 @@ class Replica {
   // replica_divided_experts.cpp
   struct RowGradients;
   void note_load(size_t layer, const Values& choices);
+  Ticket send_numbers(Rank& rank, const ExpertRun& run);
+  void read_numbers(Rank& rank, ExpertRun& run, const Turn& turn);
   void learn_sizes(Rank& rank, ExpertRun& run, const Turn& turn);
   Slice memory_of_rows(Rank& rank, const Slice& like);
-  void free_rows(Rank& rank, std::initializer_list<Slice> rows);
   KernelCall backward_part(const LayerRun& run, std::span<const double> scalars) const;
   void backward_of_combination(Rank& rank, const LayerRun& run, const RowGradients& rows);
   Ticket backward_of_computation(Rank& rank, const LayerRun& run, const RowGradients& rows,
@@ -335,6 +330,12 @@ class Replica {
   Ticket backward_of_experts(Rank& rank, const LayerRun& run, const std::vector<Slice>& gradients);
   Ticket send_rows(Rank& rank, const ExpertRun& run, const Slice& from, const Slice& to,
                    bool to_experts, std::string_view site);
+  Ticket bring_rows(Rank& rank, const ExpertRun& run, const RowsOnTheWay& rows,
+                    std::string_view site);
+  Ticket return_rows(Rank& rank, const ExpertRun& run, const RowsOnTheWay& rows,
+                     std::string_view site);
+  RowsOnTheWay rows_on_the_way(Rank& rank, const Slice& at_home, const ExpertRun& run);
+  void free_way(Rank& rank, const RowsOnTheWay& rows);
   bool is_unused(const Parameter& parameter) const;
   // replica_context.cpp
   Values own_positions(const Values& samples, const Shape& part) const;
@@ -377,6 +378,7 @@ class Replica {
   std::vector<bool> held_parameters_;  ///< the same, by parameter
   std::vector<Buffer> buffers_;
   TensorRanks tensor_ranks_;
+  ExpertRanks expert_ranks_;
   TensorRanks context_ranks_;           ///< that have the other positions
   std::vector<DType> exchanged_types_;  ///< by layer, where nothing carries values
   Slice loss_;

@@ -1,7 +1,7 @@
 // Mixtures of experts that ranks divide: tokens travel to their experts and back by all_to_all, as
-// ExpertParallel of torchtitan lets them.
+// ExpertParallel of torchtitan lets them. Where ranks compute an expert together, as in
+// Megatron-LM, each gathers the rows of all of them, and what they give is added up.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "model/core/ensure.hpp"
@@ -14,10 +14,6 @@
 namespace lockstep {
 
 namespace {
-
-const MixtureArguments& mixture_of(const Network& network, size_t layer) {
-  return std::get<MixtureArguments>(network.layers[layer].arguments);
-}
 
 /// Routing and combining, whose price is what they move.
 Ticket compute_part(Rank& rank, const KernelCall& call, const ComputeOptions& options) {
@@ -43,13 +39,15 @@ Ticket Replica::announce_tokens(Rank& rank, size_t layer, const StepOptions& opt
   if (!are_experts_divided(mixed) || !runs(layer, options)) {
     return {};
   }
-  const MixtureArguments& mixture = mixture_of(network(), layer);
+  const MixtureArguments& mixture = mixture_arguments(network(), layer);
   const int64_t rows = now_.samples * elements_of(mixed.input) / mixture.embed_dim;
-  const SiteId site = site_id(tensor_sites::announce);
   ExpertRun& run = now_.expert_runs.emplace_back();
   run.layer = layer;
   run.choices = transient(rank, mixture.num_experts, DType::int64);
-  run.arriving = transient(rank, mixture.num_experts, DType::int64);
+  run.arriving = transient(rank, mixture.num_experts * mixture.tensor_ranks, DType::int64);
+  if (expert_ranks_.counting.ranks > 0) {
+    run.counted = transient(rank, mixture.num_experts * expert_ranks_.counting.ranks, DType::int64);
+  }
   if (plan_->numerics) {
     rank.write(run.choices, Values(DType::int64, mixture.num_experts));
     const DType dtype = output_type(mixed, now_.current.dtype, now_.current.dtype, plan_->types());
@@ -67,73 +65,7 @@ Ticket Replica::announce_tokens(Rank& rank, size_t layer, const StepOptions& opt
     call.scalars = scalars;
     compute_part(rank, call, {compute(), {}, site_id(replica_sites::layer_forward)});
   }
-  const Ticket ready = rank.event({compute(), {}, site});
-  return rank.all_to_all(tensor_ranks_.group, run.choices, run.arriving, {},
-                         {tensor_ranks_.on, {ready}, site});
-}
-
-/// What the host has read: who sends how much to whom.
-void Replica::learn_sizes(Rank& rank, ExpertRun& run, const Turn& turn) {
-  if (std::exchange(run.is_sized, true)) {
-    return;
-  }
-  const MixtureArguments& mixture = mixture_of(network(), run.layer);
-  const Layer& mixed = network().layers[run.layer];
-  const DType dtype = plan_->numerics ? run.sent.dtype : plan_->activation_dtype;
-  const int64_t sent = now_.samples * elements_of(mixed.input) / mixture.embed_dim * mixture.top_k;
-  int64_t received = sent;
-  if (plan_->numerics) {
-    for (const Slice& counted : {run.choices, run.arriving}) {
-      const Values numbers = rank.read(counted);
-      if (turn.training && counted == run.choices) {
-        note_load(run.layer, numbers);
-      }
-      for (int32_t other = 0; !numbers.empty() && other < mixture.ranks; ++other) {
-        int64_t rows = 0;
-        for (int64_t expert = 0; expert < mixture.own_experts(); ++expert) {
-          rows += numbers.integer(other * mixture.own_experts() + expert);
-        }
-        run.splits.push_back(rows * mixture.embed_dim);
-      }
-    }
-    if (!run.splits.empty()) {
-      received = std::accumulate(run.splits.begin() + mixture.ranks, run.splits.end(), int64_t{0}) /
-                 mixture.embed_dim;
-    }
-  }
-  run.sent = Slice{run.sent.buffer, dtype, 0, sent * mixture.embed_dim};
-  run.received = Slice{no_buffer, dtype, 0, received * mixture.embed_dim};
-  run.returned = Slice{no_buffer, dtype, 0, run.sent.elements};
-}
-
-/// Who gets nothing has memory for a number that nobody fills. Without values it is there while the
-/// rows travel; what autograd keeps of them is among what the layer saves.
-Slice Replica::memory_of_rows(Rank& rank, const Slice& like) {
-  const int64_t elements = std::max<int64_t>(1, like.elements);
-  const Slice memory = plan_->numerics
-                           ? transient(rank, elements, like.dtype)
-                           : rank.allocate(Purpose::communication, like.dtype, elements, device_);
-  return memory.part(0, like.elements);
-}
-
-void Replica::free_rows(Rank& rank, std::initializer_list<Slice> rows) {
-  for (const Slice& each : rows) {
-    if (!plan_->numerics) {
-      rank.release(each);
-    }
-  }
-}
-
-Ticket Replica::send_rows(Rank& rank, const ExpertRun& run, const Slice& from, const Slice& to,
-                          bool to_experts, std::string_view site) {
-  std::vector<int64_t> splits = run.splits;
-  if (!to_experts) {
-    std::ranges::rotate(splits, splits.begin() + std::ssize(splits) / 2);
-  }
-  const Ticket ready = rank.event({compute(), {}, site_id(site)});
-  const Ticket done = rank.all_to_all(tensor_ranks_.group, from, to, splits,
-                                      {tensor_ranks_.on, {ready}, site_id(site)});
-  return rank.event({compute(), {done}, site_id(site)});
+  return send_numbers(rank, run);
 }
 
 void Replica::forward_of_experts(Rank& rank, const LayerRun& run, const Turn& turn,
@@ -141,18 +73,20 @@ void Replica::forward_of_experts(Rank& rank, const LayerRun& run, const Turn& tu
   ExpertRun& kept = experts_of(run.layer);
   learn_sizes(rank, kept, turn);
   if (turn.again) {  // numbers travel again, and are what they were
-    const SiteId again = site_id(tensor_sites::announce);
-    const Ticket ready = rank.event({compute(), {}, again});
-    rank.all_to_all(tensor_ranks_.group, kept.choices, kept.arriving, {},
-                    {tensor_ranks_.on, {ready}, again});
+    const Ticket numbers = send_numbers(rank, kept);
+    if (expert_ranks_.counting.ranks > 0) {  // on a stream of its own
+      rank.event({compute(), {numbers}, site_id(replica_sites::recompute)});
+    }
   }
   kept.sent = plan_->numerics ? kept.sent : memory_of_rows(rank, kept.sent);
-  kept.received = memory_of_rows(rank, kept.received);
-  kept.returned = memory_of_rows(rank, kept.returned);
+  const RowsOnTheWay there = rows_on_the_way(rank, kept.sent, kept);
+  kept.received = there.at_experts;
+  const RowsOnTheWay back = rows_on_the_way(rank, memory_of_rows(rank, kept.returned), kept);
+  kept.returned = back.at_home;
   const ExpertRun experts = kept;
   const SiteId site = site_id(turn.again ? replica_sites::recompute : replica_sites::layer_forward);
-  send_rows(rank, experts, experts.sent, experts.received, true, tensor_sites::dispatch);
-  const Slice given = memory_of_rows(rank, experts.received);
+  bring_rows(rank, experts, there, tensor_sites::dispatch);
+  const Slice given = back.at_experts;
   const std::vector<size_t>& parameters = parameters_of_[run.layer];
   std::vector<Slice> reads;
   if (plan_->numerics) {
@@ -174,8 +108,9 @@ void Replica::forward_of_experts(Rank& rank, const LayerRun& run, const Turn& tu
   call.writes = std::span(&given, plan_->numerics ? 1 : 0);
   call.scalars = scalars;
   rank.compute(call, {compute(), {}, site});
-  send_rows(rank, experts, given, experts.returned, false, tensor_sites::combine);
-  free_rows(rank, {experts.sent, experts.received, given, experts.returned});
+  return_rows(rank, experts, back, tensor_sites::combine);
+  free_way(rank, there);
+  free_way(rank, back);
   if (!plan_->numerics) {
     return;
   }
@@ -274,22 +209,24 @@ Ticket Replica::backward_of_experts(Rank& rank, const LayerRun& run,
   const ExpertRun experts = experts_of(run.layer);
   const DType dtype = experts.sent.dtype;
   RowGradients rows;
-  rows.returned = memory_of_rows(rank, experts.returned);
-  rows.given = memory_of_rows(rank, experts.received);
-  rows.received = memory_of_rows(rank, experts.received);
-  rows.sent = memory_of_rows(rank, experts.sent);
+  const RowsOnTheWay there = rows_on_the_way(rank, memory_of_rows(rank, experts.returned), experts);
+  const RowsOnTheWay back = rows_on_the_way(rank, memory_of_rows(rank, experts.sent), experts);
+  rows.returned = there.at_home;
+  rows.given = there.at_experts;
+  rows.received = back.at_experts;
+  rows.sent = back.at_home;
   if (plan_->numerics) {
-    const MixtureArguments& mixture = mixture_of(network(), run.layer);
+    const MixtureArguments& mixture = mixture_arguments(network(), run.layer);
     rows.scores =
         transient(rank, run.input.elements / mixture.embed_dim * mixture.num_experts, dtype);
     backward_of_combination(rank, run, rows);
   }
-  send_rows(rank, experts, rows.returned, rows.given, true, tensor_sites::dispatch_gradient);
+  bring_rows(rank, experts, there, tensor_sites::dispatch_gradient);
   backward_of_computation(rank, run, rows, gradients);
-  const Ticket back =
-      send_rows(rank, experts, rows.received, rows.sent, false, tensor_sites::combine_gradient);
-  free_rows(rank, {rows.returned, rows.given, rows.received, rows.sent});
-  return plan_->numerics ? backward_of_routing(rank, run, rows, gradients.front()) : back;
+  const Ticket done = return_rows(rank, experts, back, tensor_sites::combine_gradient);
+  free_way(rank, there);
+  free_way(rank, back);
+  return plan_->numerics ? backward_of_routing(rank, run, rows, gradients.front()) : done;
 }
 
 }  // namespace lockstep

@@ -63,6 +63,7 @@ Ticket swap(Rank& rank, const Slice& from, const Slice& to, int64_t rows, int64_
 void Replica::share_layers(const TensorRanks& ranks) {
   ensure(!is_allocated_, "parts are chosen before they get memory");
   tensor_ranks_ = ranks;
+  expert_ranks_.parallel = ranks;
   exchanged_types_ = input_types(network(), plan_->types());
 }
 

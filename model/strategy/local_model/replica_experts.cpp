@@ -1,6 +1,7 @@
 // Which experts of a replica's mixtures get tokens.
 #include <algorithm>
 
+#include "model/network/arithmetic/expert_routing.hpp"
 #include "model/network/mixture.hpp"
 #include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/local_model/replica.hpp"
@@ -16,7 +17,7 @@ Slice Replica::begin_counting(Rank& rank, const LayerRun& run) {
   return choices;
 }
 
-/// Adds to what fell on each expert before.
+/// Adds to what fell on each expert before. The capacity is that of this batch on this rank.
 void Replica::note_load(size_t layer, const Values& choices) {
   if (choices.empty()) {
     return;
@@ -27,8 +28,13 @@ void Replica::note_load(size_t layer, const Values& choices) {
     expert_loads_.push_back({name, std::vector<int64_t>(static_cast<size_t>(choices.size()))});
     load = std::prev(expert_loads_.end());
   }
+  const auto& mixture = mixture_arguments(network(), layer);
+  const int64_t tokens =
+      now_.samples * elements_of(network().layers[layer].input) / mixture.embed_dim;
+  const int64_t capacity = expert_capacity(mixture, tokens);
   for (int64_t expert = 0; expert < choices.size(); ++expert) {
     load->choices[static_cast<size_t>(expert)] += choices.integer(expert);
+    load->dropped += std::max<int64_t>(0, choices.integer(expert) - capacity);
   }
 }
 

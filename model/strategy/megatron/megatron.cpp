@@ -69,6 +69,7 @@ StrategyEntry megatron() {
   entry.name = "MegatronStrategy";
   entry.class_name = "MegatronStrategy";
   entry.traits.backward_in_forward = true;
+  entry.traits.groups_experts = true;
   entry.traits.takes_tensor_norms = true;  // megatron_plan_of() says which optimizers it takes
   entry.traits.loss_scaling = LossScaling::of_strategy;
   entry.arguments = {megatron_arguments().begin(), megatron_arguments().end()};

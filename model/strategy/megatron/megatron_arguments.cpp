@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/network/mixture.hpp"
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/network/tensor_parallel/context_cut.hpp"
 #include "model/strategy/megatron/megatron_steps.hpp"
@@ -24,6 +25,8 @@ constexpr const char* global_batch_key = "global_batch_size";
 constexpr const char* by_positions = "sequence_parallel";
 constexpr const char* context_size = "context_parallel_size";
 constexpr const char* context_type = "cp_comm_type";
+constexpr const char* expert_size = "expert_model_parallel_size";
+constexpr const char* expert_tensor_size = "expert_tensor_parallel_size";
 
 // nemo/lightning/pytorch/strategies/megatron_strategy.py; the batch sizes are those that its users
 // give the data module (nemo/collections/llm/gpt/data/mock.py).
@@ -40,11 +43,9 @@ constexpr std::array megatron_rows{
                      "of the model's configuration: groups of cp_comm_type a2a+p2p", unmodelled},
     StrategyArgument{by_positions, "bool", "false",
                      "norms and dropouts get a part of the positions on each tensor rank"},
-    StrategyArgument{"expert_model_parallel_size", "int", "1",
-                     "ranks that divide the experts of each layer", unmodelled},
-    StrategyArgument{"expert_tensor_parallel_size", "int", "null",
-                     "ranks that compute each expert together", unmodelled,
-                     "null: tensor_model_parallel_size"},
+    StrategyArgument{expert_size, "int", "1", "ranks that divide the experts of each layer"},
+    StrategyArgument{expert_tensor_size, "int", "null", "ranks that compute each expert together",
+                     strategy, "null: tensor_model_parallel_size"},
     StrategyArgument{"moe_extended_tp", "bool", "false", "experts are cut over tensor ranks, too",
                      unmodelled},
     StrategyArgument{"ddp", "", "megatron",
@@ -186,6 +187,35 @@ MegatronOptions options_of(const StrategyArguments& given) {
   return options;
 }
 
+/// parallel_state.initialize_model_parallel: experts have a mesh of their own over the ranks of a
+/// stage.
+ExpertPart expert_part_of(const ArgumentReader& reader, const StrategyArguments& arguments,
+                          const MegatronMesh& mesh, int32_t world_size) {
+  const int32_t tensor_ranks = mesh.mesh.tensor_ranks;
+  ExpertPart part;
+  part.ranks = static_cast<int32_t>(size_argument(reader, expert_size));
+  part.tensor_ranks = arguments.has(expert_tensor_size)
+                          ? static_cast<int32_t>(size_argument(reader, expert_tensor_size))
+                          : tensor_ranks;
+  if (part.tensor_ranks != tensor_ranks && (part.tensor_ranks != 1 || part.ranks == 1)) {
+    throw UnmodelledArgument(fmt::format("{} is modelled as {}, or 1 beside {} above 1",
+                                         expert_tensor_size, tensor_size, expert_size),
+                             expert_tensor_size,
+                             fmt::format("write {}: {}", expert_tensor_size, tensor_ranks));
+  }
+  const int64_t all = int64_t{part.ranks} * part.tensor_ranks * mesh.shape.ranks;
+  if (world_size % all != 0) {
+    throw RefusedArgument(
+        fmt::format("RuntimeError: world_size ({}) is not divisible by "
+                    "expert_tensor_model_pipeline_parallel size ({})",
+                    world_size, all),
+        expert_size,
+        fmt::format("choose {} so that its product with {} and {} divides the number of ranks",
+                    expert_size, expert_tensor_size, pipeline_size));
+  }
+  return part;
+}
+
 int64_t blocks_of(const Network& network) {
   int64_t count = 0;
   std::optional<size_t> last;
@@ -241,6 +271,7 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
   found.shape.ranks = static_cast<int32_t>(pipeline);
   found.shape.stages_per_rank =
       arguments.has(virtual_size) ? static_cast<int32_t>(size_argument(reader, virtual_size)) : 1;
+  found.experts = expert_part_of(reader, arguments, found, world_size);
   const int64_t micro = size_argument(reader, micro_batch_key);
   const int64_t all = size_argument(reader, global_batch_key);
   const int64_t together = micro * found.data_ranks();
@@ -257,29 +288,42 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
   return found;
 }
 
+namespace {
+
+/// The same cut, or an error of an argument that says why there is none.
+CutNetwork possible(CutNetwork cut, const char* argument) {
+  if (!cut.why_not.empty()) {
+    const std::string why =
+        cut.where.empty() ? cut.why_not : fmt::format("{}: {}", cut.where, cut.why_not);
+    if (cut.is_unmodelled) {
+      throw UnmodelledArgument(why, argument, cut.remedy);
+    }
+    throw RefusedArgument(why, argument, cut.remedy);
+  }
+  return cut;
+}
+
+}  // namespace
+
 std::optional<CutNetwork> megatron_cut_of(const Network& whole, const StrategyArguments& arguments,
                                           int32_t world_size) {
   const MegatronMesh mesh = megatron_mesh_of(arguments, world_size);
   std::optional<CutNetwork> cut;
+  const auto network = [&]() -> const Network& { return cut ? cut->network : whole; };
   if (mesh.mesh.tensor_ranks > 1) {
     cut = cut_as_megatron(whole, mesh.mesh.tensor_ranks, arguments.boolean(by_positions, false));
     if (!cut->why_not.empty()) {
       return cut;
     }
   }
-  if (mesh.context.ranks == 1) {
-    return cut;
+  if (mesh.context.ranks > 1) {
+    cut = possible(cut_by_positions(network(), mesh.context.ranks, mesh.context.exchange),
+                   context_size);
   }
-  CutNetwork part =
-      cut_by_positions(cut ? cut->network : whole, mesh.context.ranks, mesh.context.exchange);
-  if (!part.why_not.empty()) {
-    const std::string why = fmt::format("{}: {}", part.where, part.why_not);
-    if (part.is_unmodelled) {
-      throw UnmodelledArgument(why, context_size, part.remedy);
-    }
-    throw RefusedArgument(why, context_size, part.remedy);
+  if (mesh.experts.ranks > 1 || (mesh.experts.tensor_ranks > 1 && has_mixtures(whole))) {
+    cut = possible(cut_by_experts(network(), mesh.experts), expert_size);
   }
-  return part;
+  return cut;
 }
 
 MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
@@ -287,6 +331,7 @@ MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
   PipelinePlan& pipeline = megatron.pipeline;
   const MegatronMesh mesh = megatron_mesh_of(arguments, std::max(1, plan.world_size));
   megatron.context_ranks = mesh.context.ranks;
+  megatron.experts = has_mixtures(*plan.network) ? mesh.experts : ExpertPart{};
   pipeline.shape = mesh.shape;
   pipeline.mesh = mesh.mesh;
   pipeline.kind = mesh.shape.stages_per_rank > 1 ? PipelineScheduleKind::interleaved
@@ -315,7 +360,7 @@ MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
         "", "use Adam, AdamW or SGD");
   }
   const Network& whole = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
-  if (plan.whole_network == nullptr && mesh.context.ranks > 1) {
+  if (plan.whole_network == nullptr && (mesh.context.ranks > 1 || mesh.experts.all_ranks() > 1)) {
     megatron_cut_of(whole, arguments, std::max(1, plan.world_size));  // says why it was not cut
   }
   pipeline.stages = megatron_stages(whole, pipeline.shape);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "model/network/tensor_parallel/cut_network.hpp"
+#include "model/network/tensor_parallel/expert_cut.hpp"
 #include "model/strategy/argument_table.hpp"
 #include "model/strategy/megatron/megatron_options.hpp"
 #include "model/strategy/pipeline/pipeline_plan.hpp"
@@ -20,6 +21,9 @@ struct MegatronMesh {
   /// Megatron-LM's data-parallel group with context parallelism.
   PipelineMesh mesh{};
   ContextPart context{};
+  /// Ranks that divide experts follow one another among those of a stage: neighbours compute an
+  /// expert together, then come those with other experts, then those that hold the same.
+  ExpertPart experts{};
   int32_t data_ranks() const { return mesh.replicas / context.ranks; }
 };
 MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_size);
@@ -31,6 +35,7 @@ struct MegatronPlan {
   PipelinePlan pipeline;
   MegatronOptions options;
   int32_t context_ranks = 1;
+  ExpertPart experts{};  ///< of its mixtures
 };
 /// Throws ArgumentProblem for what cannot be.
 MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments);

@@ -8,9 +8,9 @@
 namespace lockstep {
 
 MegatronBuffers::MegatronBuffers(Replica& replica, const MegatronOptions& options,
-                                 const std::vector<ModelChunk>& chunks, const DataRanks& data,
+                                 const std::vector<ModelChunk>& chunks, const Ranks& ranks,
                                  bool is_first_of_pipeline)
-    : replica_(&replica), options_(options), chunks_(chunks), data_(data) {
+    : replica_(&replica), options_(options), chunks_(chunks), ranks_(ranks) {
   for (size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     add_chunk(chunk, is_first_of_pipeline);
   }
@@ -25,8 +25,22 @@ bool MegatronBuffers::is_shared(size_t parameter) const {
                              [&](const Layer& layer) { return layer.tied_layer == place.layer; });
 }
 
-// A weight that another chunk of this rank defines has its gradient there.
+bool MegatronBuffers::is_expert(size_t parameter) const {
+  const ParameterPlace place = replica_->parameters()[parameter].place;
+  const std::optional<TensorCut>& cut = replica_->network().parameter(place).cut;
+  return ranks_.experts && cut && cut->by_experts;
+}
+
+// Those of experts are in buffers of their own (expert_parallel_buffers).
 void MegatronBuffers::add_chunk(size_t index, bool is_first_of_pipeline) {
+  add_buckets(index, false, is_first_of_pipeline);
+  if (ranks_.experts) {
+    add_buckets(index, true, is_first_of_pipeline);
+  }
+}
+
+// A weight that another chunk of this rank defines has its gradient there.
+void MegatronBuffers::add_buckets(size_t index, bool has_experts, bool is_first_of_pipeline) {
   const ModelChunk& chunk = chunks_[index];
   std::vector<BufferedParameter> parameters;
   for (size_t each = 0; each < replica_->parameters().size(); ++each) {
@@ -35,24 +49,25 @@ void MegatronBuffers::add_chunk(size_t index, bool is_first_of_pipeline) {
     const bool is_defined_here =
         std::ranges::any_of(chunks_, [&](const ModelChunk& other) { return is_in(other, home); });
     const bool is_copy = !is_defined_here && replica_->holds(each) && index + 1 == chunks_.size();
-    if (parameter.trainable && (is_in(chunk, home) || is_copy)) {
+    if (parameter.trainable && (is_in(chunk, home) || is_copy) && is_expert(each) == has_experts) {
       parameters.push_back(
           {each, replica_->network().parameter(parameter.place).elements(), is_shared(each)});
     }
   }
   BucketOptions options;
   if (options_.use_distributed_optimizer) {
-    options.shards = data_.ranks;
+    options.shards = has_experts ? ranks_.experts->ranks : ranks_.all.ranks;
   }
   // Later chunks, and the chunks of later pipeline ranks, have one bucket each: their exchange is
   // behind computation anyway (distributed_data_parallel.py).
   if (options_.overlap_grad_reduce && is_first_of_pipeline && index == 0) {
     constexpr int64_t least = 40'000'000;
     constexpr int64_t of_rank = 1'000'000;
-    options.bucket_elements = options_.bucket_size.value_or(std::max(least, of_rank * data_.ranks));
+    options.bucket_elements =
+        options_.bucket_size.value_or(std::max(least, of_rank * ranks_.all.ranks));
   }
   for (GradientBucket& bucket : megatron_buffer(parameters, options).buckets) {
-    buckets_.push_back({.layout = std::move(bucket), .chunk = index});
+    buckets_.push_back({.layout = std::move(bucket), .chunk = index, .has_experts = has_experts});
   }
 }
 
@@ -141,26 +156,33 @@ void MegatronBuffers::gradients_ready(Rank& rank, size_t layer, Ticket done) {
   }
 }
 
-// Divided before the sum, unless the collective averages.
+// Divided before the sum, unless the collective averages. An expert has the tokens of all replicas
+// whose ranks hold different ones, so its gradient is divided by the number of all, too.
 void MegatronBuffers::reduce(Rank& rank, Bucket& bucket, Ticket ready) {
-  if (data_.ranks == 1) {
+  if (ranks_.all.ranks == 1) {
     return;
   }
   const SiteId site = site_id(megatron_sites::reduce_gradients);
-  if (!options_.average_in_collective) {
+  const DataRanks& data = ranks_of(bucket);
+  const int32_t averaged = options_.average_in_collective ? data.ranks : 1;
+  if (averaged != ranks_.all.ranks) {
     ready = elementwise(rank, Kernel::scale, {bucket.gradient}, {bucket.gradient},
-                        1.0 / data_.ranks, {replica_->compute(), {}, site});
+                        static_cast<double>(averaged) / ranks_.all.ranks,
+                        {replica_->compute(), {}, site});
   } else {
     ready = rank.event({replica_->compute(), {ready}, site});
   }
+  if (data.ranks == 1) {
+    return;
+  }
   const Reduction reduction = options_.average_in_collective ? Reduction::avg : Reduction::sum;
-  const CommunicationOptions how{data_.group.on, {ready}, site};
+  const CommunicationOptions how{data.group.on, {ready}, site};
   bucket.reduced =
       options_.use_distributed_optimizer
-          ? rank.reduce_scatter(data_.group.group, bucket.gradient,
+          ? rank.reduce_scatter(data.group.group, bucket.gradient,
                                 bucket.gradient.part(shard_begin(bucket), shard_elements(bucket)),
                                 reduction, {}, how)
-          : rank.all_reduce(data_.group.group, bucket.gradient, reduction, how);
+          : rank.all_reduce(data.group.group, bucket.gradient, reduction, how);
   reduced_bytes_.push_back(bucket.gradient.bytes());
 }
 
@@ -180,11 +202,12 @@ void MegatronBuffers::finish(Rank& rank) {
 
 void MegatronBuffers::begin_gather(Rank& rank, size_t index) {
   Bucket& bucket = buckets_[index];
+  const DataRanks& data = ranks_of(bucket);
   const SiteId site = site_id(megatron_sites::gather_parameters);
   const Ticket ready = rank.event({replica_->compute(), {}, site});
   bucket.gathered = rank.all_gather(
-      data_.group.group, bucket.parameters.part(shard_begin(bucket), shard_elements(bucket)),
-      bucket.parameters, {data_.group.on, {ready}, site});
+      data.group.group, bucket.parameters.part(shard_begin(bucket), shard_elements(bucket)),
+      bucket.parameters, {data.group.on, {ready}, site});
   gathered_bytes_.push_back(bucket.parameters.bytes());
 }
 
@@ -200,11 +223,11 @@ void MegatronBuffers::finish_gather(Rank& rank, size_t index) {
 }
 
 void MegatronBuffers::gather(Rank& rank) {
-  if (!options_.use_distributed_optimizer || data_.ranks == 1) {
+  if (!options_.use_distributed_optimizer) {
     return;
   }
   for (Bucket& bucket : buckets_) {
-    bucket.is_gathered = false;
+    bucket.is_gathered = ranks_of(bucket).ranks == 1;
   }
   if (!options_.overlap_param_gather) {
     gather_all(rank);

@@ -29,8 +29,13 @@ struct DataRanks {
 /// back (megatron/core/distributed).
 class MegatronBuffers {
  public:
+  struct Ranks {
+    DataRanks all{};
+    std::optional<DataRanks> experts{};  ///< of those that ranks divide; none: no rank divides any
+  };
+
   MegatronBuffers(Replica& replica, const MegatronOptions& options,
-                  const std::vector<ModelChunk>& chunks, const DataRanks& data,
+                  const std::vector<ModelChunk>& chunks, const Ranks& ranks,
                   bool is_first_of_pipeline);
 
   struct Bucket {
@@ -38,6 +43,7 @@ class MegatronBuffers {
     Slice gradient{};
     Slice parameters{};  ///< with a distributed optimizer
     size_t chunk = 0;
+    bool has_experts = false;
     size_t pending = 0;  ///< uses of its parameters that gave no gradient so far
     Ticket reduced{};
     Ticket gathered{};
@@ -64,15 +70,16 @@ class MegatronBuffers {
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   const MegatronOptions& options() const { return options_; }
-  const DataRanks& data() const { return data_; }
+  /// Whether it is averaged among the ranks that hold the same experts.
+  bool is_expert(size_t parameter) const;
   std::vector<Bytes> take_reduced_bytes() { return std::exchange(reduced_bytes_, {}); }
   std::vector<Bytes> take_gathered_bytes() { return std::exchange(gathered_bytes_, {}); }
   /// The part of a bucket that this rank updates.
   int64_t shard_begin(const Bucket& bucket) const {
-    return bucket.layout.elements() / data_.ranks * data_.index;
+    return shard_elements(bucket) * ranks_of(bucket).index;
   }
   int64_t shard_elements(const Bucket& bucket) const {
-    return bucket.layout.elements() / data_.ranks;
+    return bucket.layout.elements() / ranks_of(bucket).ranks;
   }
   static bool is_in(const ModelChunk& chunk, size_t layer) {
     return chunk.first_layer <= layer && layer < chunk.end_layer;
@@ -83,7 +90,11 @@ class MegatronBuffers {
     size_t bucket = 0;
     size_t layer = 0;
   };
+  const DataRanks& ranks_of(const Bucket& bucket) const {
+    return bucket.has_experts ? *ranks_.experts : ranks_.all;
+  }
   void add_chunk(size_t index, bool is_first_of_pipeline);
+  void add_buckets(size_t chunk, bool has_experts, bool is_first_of_pipeline);
   void count_uses();
   void reduce(Rank& rank, Bucket& bucket, Ticket ready);
   void begin_gather(Rank& rank, size_t bucket);
@@ -93,7 +104,7 @@ class MegatronBuffers {
   Replica* replica_;
   MegatronOptions options_;
   std::vector<ModelChunk> chunks_;
-  DataRanks data_;
+  Ranks ranks_;
   std::vector<Bucket> buckets_;
   std::vector<Use> uses_;             ///< of trainable parameters by layers
   std::vector<size_t> gather_order_;  ///< as forwards need buckets

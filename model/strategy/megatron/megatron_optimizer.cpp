@@ -90,13 +90,14 @@ std::vector<HeldParameter> MegatronOptimizer::held_parameters() const {
   return held;
 }
 
-Bytes MegatronOptimizer::state_bytes() const {
+Bytes MegatronOptimizer::state_bytes(const std::vector<int32_t>& holders) const {
   Bytes bytes{};
   for (const Piece& piece : pieces_) {
-    bytes += has_copies_ ? piece.updated.value.bytes() : Bytes{};
+    Bytes held = has_copies_ ? piece.updated.value.bytes() : Bytes{};
     for (const Slice& state : piece.updated.state) {
-      bytes += state.bytes();
+      held += state.bytes();
     }
+    bytes += held / holders[piece.parameter];
   }
   return bytes;
 }

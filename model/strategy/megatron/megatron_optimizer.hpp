@@ -33,7 +33,8 @@ class MegatronOptimizer {
   /// What this rank holds beside the replica, or in place of it: its copies or shards.
   bool holds_more() const { return has_copies_ || is_divided_; }
   std::vector<HeldParameter> held_parameters() const;
-  Bytes state_bytes() const;
+  /// `holders`: by parameter, ranks that hold the same of it, of which each writes a share.
+  Bytes state_bytes(const std::vector<int32_t>& holders) const;
 
  private:
   /// Elements of a parameter that this rank updates.

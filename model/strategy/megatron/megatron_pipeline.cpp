@@ -1,5 +1,6 @@
 #include "model/strategy/megatron/megatron_pipeline.hpp"
 
+#include <numeric>
 #include <utility>
 
 #include "model/strategy/local_model/elementwise.hpp"
@@ -30,6 +31,8 @@ MegatronPipeline::MegatronPipeline(const TrainingPlan& plan, MegatronPlan megatr
     loss_scale_.emplace(megatron_loss_scale);
   }
   context_.ranks = megatron.context_ranks;
+  experts_.parallel.ranks = megatron.experts.ranks;
+  experts_.tensor.ranks = megatron.experts.tensor_ranks;
 }
 
 // Construction
@@ -38,6 +41,7 @@ Program MegatronPipeline::construct(Rank& rank) {
   co_await make_groups(rank);
   hold_stages();
   replica_.share_positions(context_);
+  replica_.share_experts(experts_);
   make_buffers();
   if (megatron_.use_distributed_optimizer) {
     replica_.allocate_in(rank, buffers_->allocate_parameters(rank));
@@ -49,8 +53,15 @@ Program MegatronPipeline::construct(Rank& rank) {
 
 Neighbourhoods MegatronPipeline::neighbourhoods_of_ranks(const RanksOfRun& run) {
   Neighbourhoods neighbourhoods = Pipeline::neighbourhoods_of_ranks(run);
+  const int32_t tensor_ranks = pipeline_.mesh.tensor_ranks;
+  const int32_t replicas =
+      std::lcm(tensor_ranks * context_.ranks, experts_.parallel.ranks * experts_.tensor.ranks) /
+      tensor_ranks;
+  if (experts_.parallel.ranks > 1) {
+    neighbourhoods.columns.clear();  // tokens may go to an expert of another column
+  }
   for (uint32_t& each : neighbourhoods.of_rank) {
-    each /= static_cast<uint32_t>(context_.ranks);
+    each /= static_cast<uint32_t>(replicas);
   }
   return neighbourhoods;
 }
@@ -67,30 +78,70 @@ Program MegatronPipeline::make_context_groups(Rank& rank) {
   }
 }
 
+// Those of a replica.
+Program MegatronPipeline::make_model_groups(Rank& rank) {
+  const PipelineMesh& mesh = pipeline_.mesh;
+  for (int32_t replica = 0; replica < mesh.replicas; ++replica) {
+    std::vector<int64_t> members;
+    for (int32_t stage = 0; stage < shape().ranks; ++stage) {
+      for (int32_t tensor = 0; tensor < mesh.tensor_ranks; ++tensor) {
+        members.push_back((stage * mesh.replicas + replica) * mesh.tensor_ranks + tensor);
+      }
+    }
+    const Rank::NewGroup made = rank.new_group(
+        world_group, members, {communication_stream, {}, site_id(megatron_sites::make_groups)});
+    co_await rank.settle(made.ready);
+    model_group_ = replica == place_.replica ? made.group : model_group_;
+  }
+}
+
+// Ranks with different experts, those that compute one together, both, and those with the same.
+Program MegatronPipeline::make_expert_groups(Rank& rank) {
+  TensorRanks& parallel = experts_.parallel;
+  TensorRanks& tensor = experts_.tensor;
+  const int32_t all = parallel.ranks * tensor.ranks;
+  if (all == 1) {
+    co_return;
+  }
+  const int32_t in_stage = rank.id() % pipeline_.mesh.columns();
+  tensor.index = in_stage % tensor.ranks;
+  tensor.first_rank = rank.id() - tensor.index;
+  tensor.on = stream(queue::first_group + 4);
+  parallel.index = in_stage / tensor.ranks % parallel.ranks;
+  parallel.step = tensor.ranks;
+  parallel.first_rank = rank.id() - parallel.index * tensor.ranks;
+  parallel.on = stream(queue::first_group + 3);
+  experts_.counting = {.on = stream(queue::first_group + 5), .ranks = all};
+  expert_data_.ranks = pipeline_.mesh.columns() / all;
+  expert_data_.index = in_stage / all;
+  expert_data_.group.on = stream(queue::first_group + 6);
+  if (parallel.ranks > 1) {
+    parallel.group = co_await make_dimension(rank, parallel.ranks, tensor.ranks);
+  }
+  if (tensor.ranks > 1) {
+    tensor.group = co_await make_dimension(rank, tensor.ranks, 1);
+  }
+  experts_.counting.group = co_await make_dimension(rank, all, 1);
+  if (parallel.ranks > 1 && expert_data_.ranks > 1) {
+    expert_data_.group.group = co_await make_dimension(rank, expert_data_.ranks, all);
+    expert_data_.group.first_rank = rank.id() - expert_data_.index * all;
+  }
+}
+
 // initialize_model_parallel: replicas, those that divide positions, ranks of one replica, tensor
-// ranks, pipelines. Every rank makes all groups of more than one rank.
+// ranks, pipelines, and those of experts. Every rank makes all groups of more than one rank.
 Program MegatronPipeline::make_groups(Rank& rank) {
   const PipelineMesh& mesh = pipeline_.mesh;
   co_await make_replica_groups(rank);
   co_await make_context_groups(rank);
   if (shape().ranks * mesh.tensor_ranks > 1) {
-    for (int32_t replica = 0; replica < mesh.replicas; ++replica) {
-      std::vector<int64_t> members;
-      for (int32_t stage = 0; stage < shape().ranks; ++stage) {
-        for (int32_t tensor = 0; tensor < mesh.tensor_ranks; ++tensor) {
-          members.push_back((stage * mesh.replicas + replica) * mesh.tensor_ranks + tensor);
-        }
-      }
-      const Rank::NewGroup made = rank.new_group(
-          world_group, members, {communication_stream, {}, site_id(megatron_sites::make_groups)});
-      co_await rank.settle(made.ready);
-      model_group_ = replica == place_.replica ? made.group : model_group_;
-    }
+    co_await make_model_groups(rank);
   }
   co_await make_tensor_groups(rank);
   if (shape().ranks > 1) {
     group_ = co_await make_dimension(rank, shape().ranks, mesh.columns());
   }
+  co_await make_expert_groups(rank);
 }
 
 void MegatronPipeline::make_buffers() {
@@ -98,8 +149,11 @@ void MegatronPipeline::make_buffers() {
   for (const int32_t stage : own_stages_) {
     chunks.push_back({layers_of(stage).first, layers_of(stage).end});
   }
-  const DataRanks data{replicas_, pipeline_.mesh.replicas, place_.replica};
-  buffers_.emplace(replica_, megatron_, chunks, data, place_.in_pipeline == 0);
+  MegatronBuffers::Ranks ranks{{replicas_, pipeline_.mesh.replicas, place_.replica}};
+  if (experts_.parallel.ranks > 1) {
+    ranks.experts = expert_data_;
+  }
+  buffers_.emplace(replica_, megatron_, chunks, ranks, place_.in_pipeline == 0);
 }
 
 Program MegatronPipeline::begin_fit(Rank& rank) {
@@ -201,12 +255,21 @@ void MegatronPipeline::average_loss(Rank& rank) {
   loss_ready_ = rank.event({replica_.compute(), {summed}, site});
 }
 
+/// Each element counts once among the ranks of the norm's group.
+bool MegatronPipeline::counts(size_t parameter) const {
+  const bool is_first = writes_parameter(parameter) || experts_.parallel.ranks == 1 ||
+                        megatron_.use_distributed_optimizer || !plan().numerics;
+  return counts_in_norm(replica_, tensor_, parameter) && !shared_.is_copy(parameter) && is_first;
+}
+
+// Experts are on other ranks than the rest of a replica: their norm is over all ranks.
 Program MegatronPipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
   MegatronOptimizer::Step step{.options = options};
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
-    step.counts.push_back(counts_in_norm(replica_, tensor_, index) && !shared_.is_copy(index));
+    step.counts.push_back(counts(index));
   }
-  const bool is_divided = megatron_.use_distributed_optimizer && rank.world_size() > 1;
+  const bool is_divided =
+      (megatron_.use_distributed_optimizer || experts_.parallel.ranks > 1) && rank.world_size() > 1;
   step.norm_group = is_divided ? std::optional(world_group) : model_group_;
   step.loss_scale = loss_scale_ ? &*loss_scale_ : nullptr;
   const bool has_stepped = co_await optimizer_->step(rank, step);
@@ -251,13 +314,21 @@ std::vector<HeldParameter> MegatronPipeline::held_parameters() {
   return held;
 }
 
+bool MegatronPipeline::writes_parameter(size_t parameter) const {
+  return buffers_->is_expert(parameter) ? expert_data_.index == 0
+                                        : Pipeline::writes_parameter(parameter);
+}
+
 // Replicas without a distributed optimizer hold the same state, of which each writes a share.
 Bytes MegatronPipeline::bytes_of_own_state() const {
   if (!optimizer_) {
     return {};
   }
-  return optimizer_->state_bytes() /
-         (megatron_.use_distributed_optimizer ? 1 : pipeline_.mesh.replicas);
+  std::vector<int32_t> holders(replica_.parameters().size(), 1);
+  for (size_t index = 0; !megatron_.use_distributed_optimizer && index < holders.size(); ++index) {
+    holders[index] = buffers_->is_expert(index) ? expert_data_.ranks : pipeline_.mesh.replicas;
+  }
+  return optimizer_->state_bytes(holders);
 }
 
 }  // namespace lockstep

@@ -37,15 +37,21 @@ class MegatronPipeline final : public Pipeline {
   void average_loss(Rank& rank) override;
   StepOptions as_computed(const StepOptions& options) const override;
   Bytes bytes_of_own_state() const override;
+  bool writes_parameter(size_t parameter) const override;
   std::string_view size_argument() const override { return "micro_batch_size"; }
 
   Program make_groups(Rank& rank);
   Program make_context_groups(Rank& rank);
+  Program make_model_groups(Rank& rank);
+  Program make_expert_groups(Rank& rank);
+  bool counts(size_t parameter) const;
   void make_buffers();
   void reduce_norm_gradients(Rank& rank);
 
   MegatronOptions megatron_;
-  TensorRanks context_{};  ///< with whom this rank divides the positions of its samples
+  TensorRanks context_{};    ///< with whom this rank divides the positions of its samples
+  ExpertRanks experts_{};    ///< with whom it divides experts
+  DataRanks expert_data_{};  ///< that hold the same ones
   std::optional<MegatronBuffers> buffers_;
   std::optional<MegatronOptimizer> optimizer_;  ///< in a fit
   std::optional<LossScale> loss_scale_;         ///< under fp16

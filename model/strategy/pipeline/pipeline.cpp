@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/core/ensure.hpp"
+#include "model/network/mixture.hpp"
 #include "model/network/output_type.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/pipeline/pipeline_marks.hpp"
@@ -107,7 +108,7 @@ Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch&
   begin_action(action);
   if (action.work == PipelineWork::forward) {
     mark_action(rank, replica_.compute(), action);
-    forward_of(rank, action, batch, options);
+    co_await forward_of(rank, action, batch, options);
   } else {
     co_await backward_of(rank, action, options);
   }
@@ -176,8 +177,9 @@ void Pipeline::wait_for(Rank& rank, const std::vector<Sent>& sent) {
 
 // Computation
 
-void Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch& batch,
-                          const StepOptions& options) {
+// The host waits for the numbers of tokens where ranks divide experts.
+Program Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch& batch,
+                             const StepOptions& options) {
   const StageLayers& layers = layers_of(action.stage);
   Passage& passage = passages_[{action.stage, action.micro_batch}];
   Replica::Part part;
@@ -189,6 +191,9 @@ void Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch&
   replica_.begin_part(rank, batch, options, part);
   for (size_t layer = layers.first; layer < layers.end; ++layer) {
     before_layer(rank, layer);
+    if (are_experts_divided(replica_.network().layers[layer])) {
+      co_await rank.settle(replica_.announce_tokens(rank, layer, options));
+    }
     replica_.forward_layer(rank, layer, options);
   }
   if (action.stage == 0 || part.has_loss) {

@@ -62,6 +62,8 @@ class Pipeline : public DistributedStrategy {
   virtual StepOptions as_computed(const StepOptions& options) const { return options; }
   /// Of an optimizer beside that of the replica, which this rank writes into a checkpoint.
   virtual Bytes bytes_of_own_state() const { return {}; }
+  /// Whether this rank writes it, of those that hold the same.
+  virtual bool writes_parameter(size_t /*parameter*/) const { return place_.replica == 0; }
   /// The argument that fixes the size of a micro-batch.
   virtual std::string_view size_argument() const = 0;
 
@@ -121,8 +123,8 @@ class Pipeline : public DistributedStrategy {
   std::vector<Batch> micro_batches_of(const Batch& batch);
   Program compute(Rank& rank, const PipelineAction& action, const Batch& batch,
                   const StepOptions& options);
-  void forward_of(Rank& rank, const PipelineAction& action, const Batch& batch,
-                  const StepOptions& options);
+  Program forward_of(Rank& rank, const PipelineAction& action, const Batch& batch,
+                     const StepOptions& options);
   Program backward_of(Rank& rank, const PipelineAction& action, const StepOptions& options);
   void end_backward(Rank& rank, const PipelineAction& action);
   Sent exchange(Rank& rank, const std::vector<PipelineMessage>& messages);

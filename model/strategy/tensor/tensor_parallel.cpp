@@ -184,7 +184,8 @@ std::vector<HeldParameter> in_whole(const Replica& replica, const TensorRanks& r
   }
   std::vector<HeldParameter> parts;
   const int64_t end = held.first_element + held.value.elements;
-  for (const TensorRun& run : cut->runs_of(ranks.index)) {
+  for (const TensorRun& run :
+       cut->runs_of(cut->by_experts ? replica.part_index(*cut) : ranks.index)) {
     const int64_t first = std::max(run.in_part, held.first_element);
     const int64_t last = std::min(run.in_part + run.elements, end);
     if (first < last) {

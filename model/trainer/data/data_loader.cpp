@@ -38,8 +38,9 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
     options.epoch = epoch;  // RandomSampler draws a new order each epoch, with or without set_epoch
     return options;
   }
-  options.replicas = policy.replicas;
-  options.index = policy.index;
+  const bool is_own = !automatic && !policy.joins && policy.ranks > 0;
+  options.replicas = is_own ? policy.ranks : policy.replicas;
+  options.index = is_own ? policy.rank : policy.index;
   return options;
 }
 

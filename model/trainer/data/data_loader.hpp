@@ -51,6 +51,10 @@ struct SamplerPolicy {
   int64_t index = 0;
   uint64_t seed = 0;
   bool joins = false;  ///< the batches of all replicas are one
+  /// Of the process group, among which a DistributedSampler of the script divides the samples, also
+  /// where several compute one replica together; 0: as many as replicas.
+  int64_t ranks = 0;
+  int64_t rank = 0;
 };
 
 /// The batches of one rank in one epoch; or of all replicas, each batch joined from theirs.

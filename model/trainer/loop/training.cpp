@@ -251,6 +251,8 @@ SamplerPolicy Training::policy(LoaderRole role) const {
   policy.inject = program_.trainer.inject_sampler;
   policy.replicas = membership_.data_parallel_size;
   policy.index = membership_.data_parallel_index;
+  policy.ranks = membership_.trainers;
+  policy.rank = membership_.trainer_index;
   policy.seed = program_.settings.seed;
   const bool joins = role == LoaderRole::train ||
                      (role == LoaderRole::evaluate && program_.settings.joins_evaluation);

@@ -72,6 +72,7 @@ struct WorldAbilities {
   /// It clips so where the program asks for nothing else, as the strategy that it stands for does.
   std::optional<GradientClipping> clips_as{};
   LossScale::Others scales_for{};  ///< the devices that its GradScaler stands for
+  bool groups_experts = false;     ///< as the strategy does that it stands for
   /// It can run one rank for all that do the same.
   bool runs_classes = false;
   bool runs_columns = true;  ///< and then one column of neighbours for all that are alike
@@ -122,6 +123,7 @@ struct Preparation {
   int32_t data_parallel_size = 1;       ///< of TrainerMembership
   /// Of TrainerMembership, by rank; empty: the number of the rank.
   std::vector<int32_t> data_parallel_indices;
+  bool groups_experts = false;      ///< of StrategyTraits: the model has grouped weights
   int64_t gradients_of_update = 1;  ///< trainers whose gradients make one update of the weights
   std::string registered_strategy;  ///< the name of its entry in the registry, such as deepspeed
   bool gloo = false;                ///< the backend of the process group, else NCCL

@@ -351,6 +351,10 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
 
 void note_data_parallel_indices(Preparation& preparation, const TrainingProgram& program) {
   const RunOptions& options = preparation.options;
+  const bool exchange = options.classes && options.classes->exchange_with_neighbours();
+  if (!exchange && preparation.data_parallel_size >= options.world_size) {
+    return;  // each rank has samples of its own
+  }
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
     preparation.data_parallel_indices.push_back(
         program.membership(place_of(options, rank)).data_parallel_index);

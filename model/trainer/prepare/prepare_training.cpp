@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/network/arithmetic.hpp"
+#include "model/network/mixture.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/strategy/local_model/batch_norm_sites.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
@@ -206,9 +207,15 @@ void take_traits(Preparation& preparation, bool has_values, TrainingProgram& pro
   program.gathers_parameters = traits.gathers_parameters;
 }
 
-bool take_network(Preparation& preparation, const StrategyEntry& entry, TrainingProgram& program) {
+bool take_network(Preparation& preparation, const StrategyEntry& entry, const WorldAbilities& world,
+                  TrainingProgram& program) {
   program.plan.world_size = preparation.options.world_size;
   program.plan.node_ranks = preparation.placement.launch.processes_per_node;
+  preparation.groups_experts = entry.traits.groups_experts || world.groups_experts;
+  if (preparation.groups_experts && has_mixtures(*program.network) &&
+      program.network->modules.empty()) {
+    program.network = std::make_shared<const Network>(with_grouped_experts(*program.network));
+  }
   preparation.network = program.network;
   const bool fine = cut_network(preparation, entry, program);
   program.plan.network = program.network.get();
@@ -246,7 +253,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   }
   prepare_modules(preparation, *program);
   prepare_loaders(preparation, *program);
-  if (!take_network(preparation, *entry, *program)) {
+  if (!take_network(preparation, *entry, world, *program)) {
     return;
   }
   prepare_frozen_on_ranks(preparation, checkpointed, *program);
@@ -271,9 +278,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.plan = program->plan;
   preparation.lightning = program->trainer.lightning;
   options.classes = classes_of_ranks(preparation, *entry, *program, world);
-  if (options.classes && options.classes->exchange_with_neighbours()) {
-    note_data_parallel_indices(preparation, *program);
-  }
+  note_data_parallel_indices(preparation, *program);
   preparation.log = std::make_shared<RunLog>(options.world_size, options.classes);
   program->log = preparation.log;
   preparation.program = training_program(program);

@@ -81,7 +81,7 @@ TEST_CASE("what a model or a machine cannot have is left out") {
     CHECK(layout.description.find("tensor") == std::string::npos);
     CHECK(layout.description.find("pipeline") == std::string::npos);
     CHECK(layout.description != "FSDP HYBRID_SHARD");  // one node
-    CHECK_FALSE(layout.checkpoints);
+    CHECK(layout.recompute == Recompute::none);
     CHECK(layout.settings(task).size() == 3);
   }
   task.samples = 24;  // 16 ranks do not divide them
@@ -111,7 +111,7 @@ TEST_CASE("a search goes from large micro-batches to small ones and stops where 
   task.device_memory = Bytes(1'000'000'000);
   std::vector<Layout> layouts;
   for (const Layout& layout : layouts_of(task)) {
-    if (layout.description == "ddp" && !layout.checkpoints) {
+    if (layout.description == "ddp" && layout.recompute == Recompute::none) {
       layouts.push_back(layout);  // 16, 8, 4, 2 and 1 samples
     }
   }
@@ -127,7 +127,7 @@ TEST_CASE("a search goes from large micro-batches to small ones and stops where 
     }
     return rows;
   };
-  const PlanResult result = search_plan(task, layouts, run);
+  const PlanResult result = search_plan(task, layouts, {}, run);
   CHECK(tried == std::vector<int64_t>{16, 8, 4});
   CHECK(result.out_of_memory == 1);
   CHECK(result.passed_over == 2);
@@ -139,13 +139,13 @@ TEST_CASE("a search leaves out what cannot fit, and counts what it had no time f
   LayoutTask task = sixteen_ranks();
   task.device_memory = 1_B;
   const std::vector<Layout> layouts = layouts_of(task);
-  const PlanResult large = search_plan(task, layouts, [](const std::vector<size_t>&) {
+  const PlanResult large = search_plan(task, layouts, {}, [](const std::vector<size_t>&) {
     FAIL("nothing is simulated");
     return std::vector<std::optional<SweepRow>>();
   });
   CHECK(large.too_large == large.layouts);
   task.device_memory = {};
-  const PlanResult late = search_plan(task, layouts, [](const std::vector<size_t>& chosen) {
+  const PlanResult late = search_plan(task, layouts, {}, [](const std::vector<size_t>& chosen) {
     return std::vector<std::optional<SweepRow>>(chosen.size());
   });
   CHECK(late.left == late.layouts);
@@ -155,7 +155,7 @@ TEST_CASE("a search leaves out what cannot fit, and counts what it had no time f
 TEST_CASE("each reason for which layouts are refused is reported once") {
   LayoutTask task = sixteen_ranks();
   const std::vector<Layout> layouts = layouts_of(task);
-  const PlanResult result = search_plan(task, layouts, [](const std::vector<size_t>& chosen) {
+  const PlanResult result = search_plan(task, layouts, {}, [](const std::vector<size_t>& chosen) {
     std::vector<std::optional<SweepRow>> rows;
     for (size_t i = 0; i < chosen.size(); ++i) {
       rows.emplace_back(row_of("refused", 0));
@@ -164,6 +164,85 @@ TEST_CASE("each reason for which layouts are refused is reported once") {
   });
   CHECK(result.failed == result.layouts);
   CHECK(result.refused.size() == 1);
+}
+
+// 4 micro-batches of 10 s forward and backward on 4 ranks of 8 blocks: a rank has 10 s / 4 of each,
+// and the last one waits for three others: (4 + 3) x 2.5 s (Narayanan et al. 2021).
+TEST_CASE("no schedule is faster than its bubble lets it be") {
+  LayoutTask task;
+  task.ranks = 4;
+  task.ranks_per_node = 4;
+  task.samples = 4;
+  task.blocks = 8;
+  task.parameters = 1000;
+  task.bounds.times = [](int64_t micro_batch, int32_t tensor, int32_t) {
+    return LeastTimes{10_s * micro_batch / tensor, 0_s, 3_s * micro_batch / tensor};
+  };
+  task.bounds.kept[0] = 800_MiB;
+  const std::vector<Layout> layouts = layouts_of(task);
+  const auto of = [&](const std::string& description, Recompute recompute) {
+    const auto found = std::ranges::find_if(layouts, [&](const Layout& each) {
+      return each.description == description && each.recompute == recompute &&
+             each.micro_batch == 1;
+    });
+    REQUIRE(found != layouts.end());
+    return *found;
+  };
+  CHECK(of("pipeline 4, 1F1B", Recompute::none).least_time == 17500_ms);
+  // With two stages for each rank it waits half as long.
+  CHECK(of("pipeline 4, Interleaved1F1B", Recompute::none).least_time == 13750_ms);
+  CHECK(of("ddp", Recompute::none).least_time == 10_s);
+  CHECK(of("ddp", Recompute::full).least_time == 13_s);
+  // The first rank keeps four micro-batches of a quarter of the blocks.
+  CHECK(of("pipeline 4, 1F1B", Recompute::none).least_memory >= 800_MiB);
+  CHECK(of("pipeline 4, 1F1B", Recompute::none).least_memory < 801_MiB);
+}
+
+TEST_CASE(
+    "a search leaves out what cannot be among the fastest, and tries the most promising first") {
+  LayoutTask task;
+  task.samples = 100;
+  std::vector<Layout> layouts;
+  for (int64_t i = 0; i < 20; ++i) {  // the least time of each is 20, 19 .. 1 s
+    Layout layout;
+    layout.family = i;
+    layout.least_time = Time(picoseconds_per_second) * (20 - i);
+    layouts.push_back(layout);
+  }
+  std::vector<size_t> tried;
+  const auto run = [&](const std::vector<size_t>& chosen) {
+    std::vector<std::optional<SweepRow>> rows;
+    for (const size_t index : chosen) {
+      tried.push_back(index);
+      const double took = 1.5 * seconds(layouts[index].least_time);
+      rows.emplace_back(row_of("ok", 100 / took));
+    }
+    return rows;
+  };
+  const PlanResult result = search_plan(task, layouts, {.top = 2, .at_once = 1}, run);
+  // The second fastest takes 3 s, so that none with a least time above 3 s can be among two.
+  CHECK(tried == std::vector<size_t>{19, 18, 17});
+  CHECK(result.too_slow == 17);
+  REQUIRE(result.best.size() == 3);
+  CHECK(result.best[1].layout.family == 18);
+}
+
+TEST_CASE("products of Megatron-LM keep the samples of a step, and positions and experts divide") {
+  LayoutTask task = sixteen_ranks();
+  task.is_megatron = true;
+  task.positions = 4096;
+  task.experts = 8;
+  task.expert_parameters = 800'000;
+  const std::vector<Layout> layouts = layouts_of(task);
+  const Layout* const both = described(layouts, "Megatron tensor 2 context 2 expert 8");
+  REQUIRE(both != nullptr);
+  CHECK(both->replicas == 4);
+  CHECK(both->batch_size == 16);
+  CHECK(both->strategy.find("expert_model_parallel_size: 8") != std::string::npos);
+  // 200 k parameters on 2 ranks, 800 k on 16, two bytes and as many of gradients; the state of 8
+  // bytes on all 16.
+  CHECK(both->model_states == Bytes(150'000 * 4 + 1'000'000 * 8 / 16));
+  CHECK(described(layouts, "Megatron expert 16") == nullptr);
 }
 
 }  // namespace lockstep::cli
