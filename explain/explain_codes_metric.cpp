@@ -32,6 +32,7 @@ What   A key is logged without sync_dist under a strategy with several processes
 Beware Checkpoints, early stopping and schedulers that monitor it see a different value per rank.
 Fix    sync_dist: true for a loss; a metric object for metrics that cannot be averaged (LS301).
 Note   For training batches this is only a note: one rank's loss is usually enough to see.
+Also   Ranks of a pipeline without a loss (loss_on_all_stages: false) log a placeholder: an error.
 )page",
      R"page(
 version: 1

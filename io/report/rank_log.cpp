@@ -124,6 +124,19 @@ std::optional<Staleness> staleness_of(const Json& json) {
                    count_of(json.at(3))};
 }
 
+Json json_of(const std::optional<MissingLoss>& missing) {
+  return missing ? Json::array({missing->of_training, missing->of_evaluation, missing->cause,
+                                missing->remedy})
+                 : Json(nullptr);
+}
+
+std::optional<MissingLoss> missing_loss_of(const Json& json) {
+  if (json.is_null()) {
+    return std::nullopt;
+  }
+  return MissingLoss{json.at(0), json.at(1), json.at(2), json.at(3)};
+}
+
 Json json_of(const WeightUpdate& update) {
   return {
       update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
@@ -285,6 +298,7 @@ Json json_of_log(const RankLog& log) {
           {"holds_parts", log.holds_parts},
           {"weight_updates", json_of_all(log.weight_updates)},
           {"known_differences", json_of_all(log.known_differences)},
+          {"missing_loss", json_of(log.missing_loss)},
           {"skipped_steps", binary_of(std::span(log.skipped_steps))},
           {"compression_error", json_of(log.compression_error)},
           {"runs_trainer", log.runs_trainer},
@@ -324,6 +338,7 @@ RankLog log_of_json(const Json& json) {
   log.holds_parts = json.at("holds_parts");
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.known_differences = all_of_json(json.at("known_differences"), difference_of);
+  log.missing_loss = missing_loss_of(json.at("missing_loss"));
   log.skipped_steps = values_of_binary<int64_t>(json.at("skipped_steps"));
   log.compression_error = number_of(json.at("compression_error"));
   log.runs_trainer = json.at("runs_trainer");

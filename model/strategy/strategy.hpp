@@ -9,6 +9,7 @@
 #include "model/program/rank_classes.hpp"
 #include "model/strategy/checkpoint.hpp"
 #include "model/strategy/known_difference.hpp"
+#include "model/strategy/missing_loss.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/stage.hpp"
 #include "model/strategy/staleness.hpp"
@@ -85,6 +86,8 @@ class Strategy {
   virtual Slice loss() const = 0;
   /// Tickets that later readers of the loss must wait for.
   virtual Ticket loss_ready() const = 0;
+  /// Once set up: why loss() holds no loss on this rank; none: it does.
+  virtual std::optional<MissingLoss> missing_loss() const { return std::nullopt; }
   /// This rank's copy of the model; the first, where a rank holds several.
   virtual Replica& replica() = 0;
   /// What this rank holds of each parameter between steps, in definition order.

@@ -190,6 +190,32 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   return finding;
 }
 
+// What is written is rank 0's value, or a reduction to which every rank gives its own.
+std::optional<Finding> of_missing_loss(const GlobalMetric& metric) {
+  const bool is_first = metric.ranks.front().is_of_missing_loss;
+  RankSet without;
+  for (const RankMetric& rank : metric.ranks) {
+    if (rank.is_of_missing_loss) {
+      without.add(rank.rank);
+    }
+  }
+  if (without.empty() || !(is_first || metric.synchronised || metric.is_monitored)) {
+    return std::nullopt;
+  }
+  Finding finding =
+      finding_for("LS302", Level::error, metric,
+                  fmt::format("`{}` is made of a loss that {} {} not have", metric.key,
+                              without.phrase(), without.size() == 1 ? "does" : "do"));
+  finding.why.text = metric.why_without_loss;
+  finding.follows.push_back(
+      metric.synchronised
+          ? fmt::format("the {} over the ranks counts their placeholder, too", metric.reduction)
+          : "only rank 0's value is written: " + listed(metric, &RankMetric::value));
+  tell_single_device(metric, metric.ranks.front().value, finding);
+  finding.fix = {metric.loss_remedy};
+  return finding;
+}
+
 // Replicas log into one place, so the last one's value remains.
 std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
@@ -273,6 +299,9 @@ GlobalMetric with_whole_weight(GlobalMetric metric) {
 
 // The first that applies; but a mean that lost its fraction may be one that should not be formed.
 std::vector<Finding> findings_of(const GlobalMetric& metric) {
+  if (auto missing = of_missing_loss(metric)) {
+    return {std::move(*missing)};
+  }
   if (metric.of_last_batch) {
     auto found = of_one_chunk(metric);
     if (!found && (metric.is_monitored || !metric.in_training)) {

@@ -23,6 +23,7 @@ struct RankMetric {
   int64_t batch_sizes = 0;         ///< of them, for a mean
   int64_t common_batch_sizes = 0;  ///< what an averaging of int64 gave; 0: there was none
   int64_t batches = 0;
+  bool is_of_missing_loss = false;  ///< it is made of a placeholder for the loss of another rank
 };
 
 /// One key, as all ranks logged it.
@@ -52,6 +53,9 @@ struct GlobalMetric {
   /// can be said, as it depends on more than samples.
   std::string other_rule;
   std::string other_remedy;
+  /// Why ranks have no loss of their own, and the remedy; empty: all have.
+  std::string why_without_loss;
+  std::string loss_remedy;
   std::string averaging;  ///< the row of the averaging table that applies
   std::string remedy;     ///< where the rule is broken; of an object where its value is wrong
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending

@@ -221,6 +221,11 @@ bool knows_loss(const OneRun& run) {
          });
 }
 
+bool lacks_loss(const RankLog& rank, const GlobalMetric& metric) {
+  return rank.missing_loss &&
+         (metric.in_training ? rank.missing_loss->of_training : rank.missing_loss->of_evaluation);
+}
+
 /// What the program says of the keys that it logs.
 class LoggedReader {
  public:
@@ -284,6 +289,9 @@ class LoggedReader {
     add_rule(origins_.of(expression), logged.reduce_fx == "mean", metric);
     metric.averaging = averaging_of(logged, metric);
     const bool of_network = origins_.is_of_network(expression);
+    if (of_network) {
+      add_missing_loss(metric);
+    }
     metric.is_stand_in = of_network && !run_.preparation.options.numerics;
     metric.elements = of_network ? summed_samples(logged.hook) : 0;
     metric.network_error = of_network ? network_error(run_) : 0;
@@ -300,6 +308,16 @@ class LoggedReader {
         origins_.is_of_samples_alone(expression) && (network_is_alike_ || !of_network);
     if (origins_.is_computed(expression)) {
       metric.averaging = "computed over all ranks: no values are averaged";
+    }
+  }
+
+  void add_missing_loss(GlobalMetric& metric) const {
+    for (const RankLog& rank : run_.preparation.log->ranks) {
+      if (lacks_loss(rank, metric)) {
+        metric.why_without_loss = rank.missing_loss->cause;
+        metric.loss_remedy = rank.missing_loss->remedy;
+        return;
+      }
     }
   }
 
@@ -349,9 +367,11 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* 
           metrics.back().of_taken_samples = single_device->of_taken_samples.at(logged.key);
         }
       }
+      const bool is_of_missing_loss = !metrics[place->second].why_without_loss.empty() &&
+                                      lacks_loss(ranks[rank], metrics[place->second]);
       metrics[place->second].ranks.push_back({static_cast<int32_t>(rank), logged.value, logged.own,
                                               logged.batch_sizes, logged.common_batch_sizes,
-                                              logged.batches});
+                                              logged.batches, is_of_missing_loss});
     }
   }
   return metrics;

@@ -28,6 +28,7 @@ class Pipeline : public DistributedStrategy {
   /// The mean of the micro-batches' losses.
   Slice loss() const override { return loss_; }
   Ticket loss_ready() const override { return loss_ready_; }
+  std::optional<MissingLoss> missing_loss() const override;
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;

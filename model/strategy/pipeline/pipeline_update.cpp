@@ -43,6 +43,16 @@ void Pipeline::share_loss(Rank& rank, bool with_all_stages) {
   }
 }
 
+std::optional<MissingLoss> Pipeline::missing_loss() const {
+  const bool has_own = place_.in_pipeline == shape().rank_of(shape().stages() - 1);
+  if (has_own || (pipeline_.loss_on_all_stages && pipeline_.training_loss_on_all_stages)) {
+    return std::nullopt;
+  }
+  return MissingLoss{!pipeline_.training_loss_on_all_stages, !pipeline_.loss_on_all_stages,
+                     "only the last stage of the pipeline computes the loss; other ranks have -1",
+                     "let the last stage send it to the others: loss_on_all_stages: true"};
+}
+
 // After an evaluation, where no backward does so.
 void Pipeline::forget_passages(Rank& rank) {
   for (auto& [key, passage] : passages_) {

@@ -16,6 +16,7 @@
 #include "model/program/by_rank.hpp"
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/local_model/expert_load.hpp"
+#include "model/strategy/missing_loss.hpp"
 #include "model/strategy/staleness.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
@@ -113,6 +114,7 @@ struct RankLog {
   bool holds_parts = false;                   ///< shards, between steps; known without values, too
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   std::vector<KnownDifference> known_differences;  ///< from one device
+  std::optional<MissingLoss> missing_loss{};       ///< none: this rank has the loss of its batches
   std::vector<int64_t> skipped_steps;  ///< of a GradScaler, by an overflow; counted from 0
   /// The largest difference between a number that it compressed and what others read of it.
   std::optional<double> compression_error;

@@ -63,6 +63,26 @@ TEST_CASE("ranks that show other values are LS302, in training a note") {
   CHECK(metric_is_global({&loss, 1}).front().level == Level::note);
 }
 
+TEST_CASE("a loss that ranks do not have is LS302 where their placeholder is written or counted") {
+  GlobalMetric loss = metric({-1, -1, 0.5});
+  loss.why_without_loss = "only the last stage computes it";
+  loss.loss_remedy = "let it send the loss";
+  loss.in_training = true;
+  loss.ranks[0].is_of_missing_loss = true;
+  loss.ranks[1].is_of_missing_loss = true;
+  const std::vector<Finding> written = metric_is_global({&loss, 1});
+  REQUIRE(written.size() == 1);
+  CHECK(written.front().code == "LS302");
+  CHECK(written.front().level == Level::error);
+  CHECK(written.front().title == "`val_f1` is made of a loss that ranks 0-1 do not have");
+  CHECK(written.front().fix == std::vector<std::string>{"let it send the loss"});
+  loss.synchronised = true;
+  loss.ranks = {loss.ranks[2], loss.ranks[1]};  // rank 0 has it, and the mean counts another's -1
+  CHECK(codes(loss) == Codes{"LS302"});
+  loss.ranks.pop_back();
+  CHECK(codes(loss).empty());
+}
+
 TEST_CASE("a value on the CPU is moved before NCCL can reduce it") {
   GlobalMetric loss = metric({0.25, 0.5});
   CHECK(metric_is_global({&loss, 1}).front().fix ==
