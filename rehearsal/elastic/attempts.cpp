@@ -44,8 +44,9 @@ Struck struck_faults(const OneRun& run) {
 /// The attempts of one job, and what they leave one another.
 class ElasticJob {
  public:
-  ElasticJob(const Scenario& scenario, const RunAttempt& run, const MakeStore& make_store)
-      : scenario_(scenario), run_(run), make_store_(make_store) {}
+  ElasticJob(const Scenario& scenario, const RunAttempt& run, const MakeStore& make_store,
+             std::vector<OneRun>* earlier)
+      : scenario_(scenario), run_(run), make_store_(make_store), earlier_(earlier) {}
 
   Attempts run() {
     for (;;) {
@@ -73,6 +74,9 @@ class ElasticJob {
     store_ = make_store_();
     all_.attempt = {number_, number_ == 0 ? std::vector<int32_t>() : world_.nodes, past_faults_,
                     newest_, store_};
+    if (earlier_ != nullptr && number_ > 0) {
+      earlier_->push_back(std::move(all_.last.first));
+    }
     all_.last = run_(*all_.scenario, all_.attempt);
   }
 
@@ -346,6 +350,7 @@ class ElasticJob {
   const Scenario& scenario_;
   const RunAttempt& run_;
   const MakeStore& make_store_;
+  std::vector<OneRun>* earlier_;
   Attempts all_;
   ElasticLauncher launcher_;
   ElasticLauncher rule_;  ///< with as many nodes as the trainer takes
@@ -375,9 +380,9 @@ bool is_elastic(const Scenario& scenario) {
   return (restarts != nullptr && *restarts > 0) || range.least != range.most;
 }
 
-Attempts run_attempts(const Scenario& scenario, const RunAttempt& run,
-                      const MakeStore& make_store) {
-  return ElasticJob(scenario, run, make_store).run();
+Attempts run_attempts(const Scenario& scenario, const RunAttempt& run, const MakeStore& make_store,
+                      std::vector<OneRun>* earlier) {
+  return ElasticJob(scenario, run, make_store, earlier).run();
 }
 
 }  // namespace lockstep::cli

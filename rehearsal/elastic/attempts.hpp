@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "rehearsal/elastic/elastic_results.hpp"
 #include "rehearsal/elastic/kept_checkpoints.hpp"
@@ -26,7 +27,9 @@ struct Attempts {
   ElasticResults results;
 };
 /// Runs attempts one after the other, by the launcher's rule, until one comes to its end, hangs
-/// without a failure, or is the last that the launcher makes. A fault strikes once.
-Attempts run_attempts(const Scenario& scenario, const RunAttempt& run, const MakeStore& make_store);
+/// without a failure, or is the last that the launcher makes. A fault strikes once. `earlier` gets
+/// the runs of all attempts but the last; null: they are dropped.
+Attempts run_attempts(const Scenario& scenario, const RunAttempt& run, const MakeStore& make_store,
+                      std::vector<OneRun>* earlier = nullptr);
 
 }  // namespace lockstep::cli

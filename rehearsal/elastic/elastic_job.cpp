@@ -92,6 +92,14 @@ FailureForecast forecast(const OneRun& run, const Prediction& prediction, double
       preparation.options.seed);
 }
 
+Explored run_of_attempt(RunRequest how, const Scenario& scenario, const Attempt& attempt) {
+  how.attempt = attempt;
+  Explored explored;
+  explored.first = run_once(scenario, how);
+  explored.undecided = explored.first.undecided;
+  return explored;
+}
+
 }  // namespace
 
 Explored explore_job(const RehearseRequest& request, Rehearsal& rehearsal) {
@@ -127,13 +135,8 @@ Explored explore_job(const RehearseRequest& request, Rehearsal& rehearsal) {
 }
 
 std::optional<OneRun> price_job(const RunRequest& how, Rehearsal& rehearsal) {
-  const RunAttempt run = [&](const Scenario& scenario, const Attempt& attempt) {
-    RunRequest own = how;
-    own.attempt = attempt;
-    Explored explored;
-    explored.first = run_once(scenario, own);
-    explored.undecided = explored.first.undecided;
-    return explored;
+  const RunAttempt run = [&how](const Scenario& scenario, const Attempt& attempt) {
+    return run_of_attempt(how, scenario, attempt);
   };
   Attempts job = run_attempts(*rehearsal.scenario, run, in_memory);
   OneRun& last = job.last.first;
@@ -144,6 +147,20 @@ std::optional<OneRun> price_job(const RunRequest& how, Rehearsal& rehearsal) {
   }
   rehearsal.results.elastic->attempts = std::move(job.results.attempts);
   return std::move(last);
+}
+
+std::vector<OneRun> runs_of_job(const RunRequest& how, const Scenario& scenario) {
+  const RunAttempt run = [&how](const Scenario& of_attempt, const Attempt& attempt) {
+    return run_of_attempt(how, of_attempt, attempt);
+  };
+  std::vector<OneRun> runs;
+  Attempts job = run_attempts(scenario, run, in_memory, &runs);
+  runs.push_back(std::move(job.last.first));
+  const auto is_whole = [](const OneRun& each) { return each.ran && each.undecided.empty(); };
+  if (!std::ranges::all_of(runs, is_whole)) {
+    runs.clear();
+  }
+  return runs;
 }
 
 void complete_job(const OneRun& priced, Rehearsal& rehearsal) {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "rehearsal/findings/logged_metrics.hpp"
-
 namespace lockstep::cli {
 
 namespace {
@@ -32,15 +30,18 @@ bool steps_within_epochs(const Scenario& scenario) {
 
 class RowMaker {
  public:
-  RowMaker(const Rehearsal& rehearsal, const OneRun* valued, const StepTimes& times)
-      : rehearsal_(rehearsal),
-        run_(valued != nullptr ? *valued : rehearsal.run),
+  RowMaker(const OneRun& run, const OneRun* valued, const StepTimes& times,
+           const PlaceInTraining& place)
+      : run_(valued != nullptr ? *valued : run),
         log_(run_.preparation.log->ranks.front()),
-        metrics_(valued != nullptr ? logged_metrics(*valued, nullptr) : rehearsal.logged),
+        metrics_(logged_metrics(run_, nullptr)),
         times_(times),
-        scenario_(*rehearsal.run.preparation.scenario) {
-    const int64_t epochs = rehearsal.run.preparation.log->ranks.front().epochs;
-    steps_of_epoch_ = epochs == 0                   ? times.steps()
+        place_(place),
+        end_step_(place.first_step + times.steps()),
+        scenario_(*run.preparation.scenario) {
+    const int64_t epochs = run.preparation.log->ranks.front().epochs;
+    steps_of_epoch_ = place.steps_of_epoch > 0      ? place.steps_of_epoch
+                      : epochs == 0                 ? times.steps()
                       : times.steps() % epochs == 0 ? times.steps() / epochs
                                                     : 0;
   }
@@ -51,10 +52,11 @@ class RowMaker {
     made.every_steps = trainer ? value_or(trainer->log_every_n_steps, int64_t{50}) : 0;
     std::map<int64_t, std::vector<LoggedRow>> by_step;
     if (made.every_steps > 0) {
-      const int64_t rows = times_.steps() / made.every_steps;
+      const int64_t rows = end_step_ / made.every_steps;
       made.stride = std::max<int64_t>(1, (rows + rows_max - 1) / rows_max);
       const int64_t each = made.every_steps * made.stride;
-      for (int64_t step = each - 1; step < times_.steps(); step += each) {
+      const int64_t first = place_.first_step / each * each;
+      for (int64_t step = first + each - 1; step < end_step_; step += each) {
         by_step[step].push_back(row_of_step(step, each));
       }
     }
@@ -73,13 +75,17 @@ class RowMaker {
     return steps_of_epoch_ > 0 ? std::optional(step / steps_of_epoch_) : std::nullopt;
   }
 
+  bool is_step(int64_t step) const { return step >= place_.first_step && step < end_step_; }
+  // Of a step of the training, in this run.
+  Time finish(int64_t step) const { return place_.began + times_.finish(step - place_.first_step); }
+
   LoggedRow row_of_step(int64_t step, int64_t every) const {
-    LoggedRow row{step, epoch_of(step), times_.finish(step), {}};
+    LoggedRow row{step, epoch_of(step), finish(step), {}};
     add_learning_rates(row);
-    const Time begin = step < every ? Time{} : times_.finish(step - every);
+    const Time begin = is_step(step - every) ? finish(step - every) : place_.began;
     int64_t samples = 0;
-    for (int64_t each = std::max<int64_t>(0, step - every + 1); each <= step; ++each) {
-      samples += times_.samples(each).value_or(0);
+    for (int64_t each = std::max(place_.first_step, step - every + 1); each <= step; ++each) {
+      samples += times_.samples(each - place_.first_step).value_or(0);
     }
     if (samples > 0 && *row.time > begin) {
       row.values["samples_per_s"] = static_cast<double>(samples) / seconds(*row.time - begin);
@@ -155,36 +161,37 @@ class RowMaker {
     if (row.values.empty()) {
       return;
     }
-    const bool has_step = logged.step >= 0 && logged.step < times_.steps();
-    if (has_step && row.epoch && is_of_batch(logged)) {
+    if (is_step(logged.step) && row.epoch && is_of_batch(logged)) {
       if (rows.empty()) {
-        rows.push_back({logged.step, row.epoch, times_.finish(logged.step), {}});
+        rows.push_back({logged.step, row.epoch, finish(logged.step), {}});
       }
       rows.front().values.merge(row.values);
       return;
     }
     if (row.epoch && times_.steps() > 0) {
-      row.time =
-          end_of(std::clamp<int64_t>(logged.step, 0, times_.steps() - 1), is_of_evaluation(logged));
+      row.time = end_of(std::clamp(logged.step, place_.first_step, end_step_ - 1),
+                        is_of_evaluation(logged));
     }
     rows.push_back(std::move(row));
   }
 
   Time end_of(int64_t step, bool evaluates) const {
-    for (const int64_t each : {step, step - 1}) {
+    const int64_t own = step - place_.first_step;
+    for (const int64_t each : {own, own - 1}) {
       if (const std::optional<Time> end =
               evaluates && each >= 0 ? times_.evaluation_end(each) : std::nullopt) {
-        return *end;
+        return place_.began + *end;
       }
     }
-    return times_.evaluation_end(step).value_or(times_.finish(step));
+    return place_.began + times_.evaluation_end(own).value_or(times_.finish(own));
   }
 
-  const Rehearsal& rehearsal_;
   const OneRun& run_;
   const RankLog& log_;
   std::vector<GlobalMetric> metrics_;
   const StepTimes& times_;
+  const PlaceInTraining& place_;
+  int64_t end_step_;
   const Scenario& scenario_;
   int64_t steps_of_epoch_ = 0;
   std::set<std::string> empty_;
@@ -192,9 +199,9 @@ class RowMaker {
 
 }  // namespace
 
-LoggedRows logged_rows(const Rehearsal& rehearsal, const OneRun* valued, const StepTimes& times,
-                       int64_t rows_max) {
-  return RowMaker(rehearsal, valued, times).make(rows_max);
+LoggedRows logged_rows(const OneRun& run, const OneRun* valued, const StepTimes& times,
+                       const PlaceInTraining& place, int64_t rows_max) {
+  return RowMaker(run, valued, times, place).make(rows_max);
 }
 
 }  // namespace lockstep::cli

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "cli/render/over_time/step_times.hpp"
-#include "rehearsal/rehearsal.hpp"
+#include "rehearsal/findings/logged_metrics.hpp"
+#include "rehearsal/run/one_run.hpp"
 
 namespace lockstep::cli {
 
@@ -26,9 +27,16 @@ struct LoggedRows {
   std::vector<std::string> empty;  ///< keys whose values are not computed
 };
 
-/// `valued`: a run of the scenario that computes values where `rehearsal` has none; null: there is
-/// none.
-LoggedRows logged_rows(const Rehearsal& rehearsal, const OneRun* valued, const StepTimes& times,
-                       int64_t rows_max);
+/// Where a run stands in a training: at its begin, or, of an attempt that was resumed, within.
+struct PlaceInTraining {
+  int64_t first_step = 0;
+  Time began{};
+  int64_t steps_of_epoch = 0;  ///< 0: by the run's own epochs
+};
+
+/// `valued`: a run of the same scenario that computes values where `run` has none; null: there is
+/// none. Times are those of `run`, after `place.began`.
+LoggedRows logged_rows(const OneRun& run, const OneRun* valued, const StepTimes& times,
+                       const PlaceInTraining& place, int64_t rows_max);
 
 }  // namespace lockstep::cli

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "cli/render/logs/logged_rows.hpp"
 #include "cli/render/over_time/memory_over_time.hpp"
@@ -14,6 +15,7 @@
 #include "cli/render/over_time/utilization.hpp"
 #include "io/events/tensorboard_events.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/elastic/elastic_job.hpp"
 #include "rehearsal/run/output.hpp"
 #include "rehearsal/sweep/csv_cells.hpp"
 #include "rehearsal/text/number_text.hpp"
@@ -46,22 +48,25 @@ std::string number_cell(double value) { return fmt::format("{}", value); }
 std::string time_cell(Time time) { return fmt::format("{:.12g}", seconds(time)); }
 std::string share_cell(double share) { return fmt::format("{:.6g}", share); }
 
-std::vector<MonitorRow> monitor_rows(const Rehearsal& rehearsal, const StepTimes& times,
+std::vector<MonitorRow> monitor_rows(const OneRun& run, const Prediction& prediction,
+                                     const StepTimes& times, const PlaceInTraining& place,
                                      Time& period) {
   std::vector<MonitorRow> rows;
-  const Journal& journal = *rehearsal.run.result.journal;
+  const Journal& journal = *run.result.journal;
   std::vector<int32_t> ranks = journal.own_ranks();
   ranks.resize(std::min<size_t>(ranks.size(), ranks_max_of_monitor));
   for (const int32_t rank : ranks) {
-    const std::optional<Utilization> seen = utilization_of(rehearsal, rank, samples_max);
+    const std::optional<Utilization> seen = utilization_of(run, prediction, rank, samples_max);
     if (!seen) {
       return {};
     }
     period = seen->period;
     const MemoryOverTime memory(journal, rank,
-                                left_out_stretches(journal, rank, rehearsal.run.result.total_time));
+                                left_out_stretches(journal, rank, run.result.total_time));
     for (const UtilizationSample& sample : seen->samples) {
-      rows.push_back({times.ended_at(sample.until), rank, sample, memory.at(sample.until)});
+      const int64_t steps = place.first_step + times.ended_at(sample.until);
+      rows.push_back({steps, rank, sample, memory.at(sample.until)});
+      rows.back().sample.until += place.began;
     }
   }
   std::ranges::stable_sort(rows, {}, [](const MonitorRow& row) { return row.sample.until; });
@@ -139,7 +144,7 @@ std::string events_of(const Recorded& recorded) {
 // Values that are computed where the scenario allows it; nothing where they are already, or cannot
 // be.
 std::optional<OneRun> run_with_values(const Rehearsal& rehearsal, const Deadline* deadline) {
-  if (rehearsal.run.preparation.options.numerics || rehearsal.results.elastic) {
+  if (rehearsal.run.preparation.options.numerics) {
     return std::nullopt;
   }
   RunRequest how{World::simulated, false, {}, deadline};
@@ -148,6 +153,25 @@ std::optional<OneRun> run_with_values(const Rehearsal& rehearsal, const Deadline
   const bool has_values = valued.ran && valued.undecided.empty() && !valued.result.hung &&
                           valued.preparation.options.numerics;
   return has_values ? std::optional(std::move(valued)) : std::nullopt;
+}
+
+Recorded recorded_of(const OneRun& run, const OneRun* valued, const Prediction& prediction,
+                     const PlaceInTraining& place) {
+  const Journal& journal = *run.result.journal;
+  const std::vector<LeftOutStretch> stretches =
+      left_out_stretches(journal, 0, run.result.total_time);
+  const StepTimes times(run, stretches, evaluations_of(journal, 0, stretches));
+  Recorded recorded;
+  recorded.logged = logged_rows(run, valued, times, place, rows_max);
+  recorded.monitor = monitor_rows(run, prediction, times, place, recorded.period);
+  return recorded;
+}
+
+void write_recorded(const Recorded& recorded, const std::string& folder) {
+  const std::vector<std::string> files = log_files(folder);
+  write_atomically(files[0], metrics_csv(recorded.logged));
+  write_atomically(files[1], monitor_csv(recorded.monitor));
+  write_atomically(files[2], events_of(recorded));
 }
 
 std::string told(const Recorded& recorded, const std::string& folder) {
@@ -169,6 +193,46 @@ std::string told(const Recorded& recorded, const std::string& folder) {
   return text;
 }
 
+std::string nothing_written(const std::string& folder, const std::string& why) {
+  return fmt::format("logs: nothing is written to {}: {}\n", folder, why);
+}
+
+bool is_job_of_attempts(const Rehearsal& rehearsal) {
+  const std::optional<ElasticResults>& elastic = rehearsal.results.elastic;
+  return elastic && elastic->attempts.size() > 1 && !is_real(rehearsal.world) &&
+         rehearsal.why_no_prediction().empty();
+}
+
+// Each start of a program has a logger of its own, with a folder of its own.
+std::string write_logs_of_attempts(const Rehearsal& rehearsal, const std::string& folder,
+                                   const Deadline* deadline) {
+  const std::vector<AttemptResult>& attempts = rehearsal.results.elastic->attempts;
+  RunRequest how{World::simulated, false, {}, deadline};
+  const std::vector<OneRun> valued = runs_of_job(how, *rehearsal.scenario);
+  how.arithmetic = Arithmetic::where_it_decides;
+  const std::vector<OneRun> priced = runs_of_job(how, *rehearsal.scenario);
+  if (priced.size() != attempts.size()) {
+    return nothing_written(folder, "its attempts do not come as far without values");
+  }
+  const int64_t steps = attempts.back().last_step;
+  const int64_t epochs = priced.back().preparation.log->ranks.front().epochs;
+  std::string text;
+  for (size_t number = 0; number < attempts.size(); ++number) {
+    PlaceInTraining place{attempts[number].first_step, attempts[number].began};
+    place.steps_of_epoch = epochs > 0 && steps % epochs == 0 ? steps / epochs : 0;
+    const bool has_values =
+        valued.size() == attempts.size() && valued[number].preparation.options.numerics;
+    const Recorded recorded = recorded_of(priced[number], has_values ? &valued[number] : nullptr,
+                                          rehearsal.results.prediction, place);
+    const std::string own = fmt::format("{}/attempt_{}", folder, number);
+    std::error_code error;  // of which the files tell
+    std::filesystem::create_directory(own, error);
+    write_recorded(recorded, own);
+    text += told(recorded, own);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> log_files(const std::string& folder) {
@@ -178,23 +242,17 @@ std::vector<std::string> log_files(const std::string& folder) {
 
 std::string write_logs(const Rehearsal& rehearsal, const std::string& folder,
                        const Deadline* deadline) {
+  if (is_job_of_attempts(rehearsal)) {
+    return write_logs_of_attempts(rehearsal, folder, deadline);
+  }
   if (!is_of_one_run(rehearsal)) {
     const std::string why = rehearsal.why_no_prediction();
-    return fmt::format("logs: nothing is written to {}: {}\n", folder,
-                       why.empty() ? "the prediction is made of several runs" : why);
+    return nothing_written(folder, why.empty() ? "the prediction is made of several runs" : why);
   }
-  const RunResult& result = rehearsal.run.result;
-  const std::vector<LeftOutStretch> stretches =
-      left_out_stretches(*result.journal, 0, result.total_time);
-  const StepTimes times(rehearsal.run, stretches, evaluations_of(*result.journal, 0, stretches));
   const std::optional<OneRun> valued = run_with_values(rehearsal, deadline);
-  Recorded recorded;
-  recorded.logged = logged_rows(rehearsal, valued ? &*valued : nullptr, times, rows_max);
-  recorded.monitor = monitor_rows(rehearsal, times, recorded.period);
-  const std::vector<std::string> files = log_files(folder);
-  write_atomically(files[0], metrics_csv(recorded.logged));
-  write_atomically(files[1], monitor_csv(recorded.monitor));
-  write_atomically(files[2], events_of(recorded));
+  const Recorded recorded =
+      recorded_of(rehearsal.run, valued ? &*valued : nullptr, rehearsal.results.prediction, {});
+  write_recorded(recorded, folder);
   return told(recorded, folder);
 }
 

@@ -14,9 +14,9 @@ constexpr int64_t rows_max = 4'000'000;
 /// Less than this part of a steady step is a dip.
 constexpr double dip_below = 0.9;
 
-bool is_shown(const Rehearsal& rehearsal) {
-  return is_of_one_run(rehearsal) && !rehearsal.scenario->is_bare_program() &&
-         !rehearsal.run.preparation.placement.cpu && rehearsal.run.result.total_time > Time{};
+bool has_gpus_over_time(const OneRun& run) {
+  return !run.preparation.scenario->is_bare_program() && !run.preparation.placement.cpu &&
+         run.result.total_time > Time{};
 }
 
 int64_t rows_of(const Journal& journal, int32_t rank) {
@@ -112,21 +112,24 @@ Time round_period(Time least) {
 
 std::optional<Utilization> utilization_of(const Rehearsal& rehearsal, int32_t rank,
                                           int64_t samples_max) {
-  if (!is_shown(rehearsal)) {
-    return std::nullopt;
-  }
-  const RunResult& run = rehearsal.run.result;
-  if (rows_of(*run.journal, rank) > rows_max) {
+  return is_of_one_run(rehearsal)
+             ? utilization_of(rehearsal.run, rehearsal.results.prediction, rank, samples_max)
+             : std::nullopt;
+}
+
+std::optional<Utilization> utilization_of(const OneRun& one, const Prediction& prediction,
+                                          int32_t rank, int64_t samples_max) {
+  const RunResult& run = one.result;
+  if (!has_gpus_over_time(one) || rows_of(*run.journal, rank) > rows_max) {
     return std::nullopt;
   }
   const Moments moments(run, rank, ranks_beside(*run.journal, rank));
-  const Prediction& prediction = rehearsal.results.prediction;
   const Time total = run.total_time;
   Utilization utilization;
   utilization.rank = rank;
   utilization.period =
       round_period(std::max({Time(1), total / samples_max, prediction.step_time.value_or(Time{})}));
-  const bool nccl = !rehearsal.run.preparation.gloo;
+  const bool nccl = !one.preparation.gloo;
   for (Time begin{}; begin < total; begin += utilization.period) {
     const Time end = std::min(total, begin + utilization.period);
     utilization.samples.push_back(sample_of(moments.between(begin, end), end, end - begin, nccl));

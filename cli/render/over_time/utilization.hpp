@@ -55,6 +55,9 @@ bool is_of_one_run(const Rehearsal& rehearsal);
 /// ranks that others stand for, what those do. A sample is no shorter than a step.
 std::optional<Utilization> utilization_of(const Rehearsal& rehearsal, int32_t rank,
                                           int64_t samples_max);
+/// The same of any simulated run, whatever became of it.
+std::optional<Utilization> utilization_of(const OneRun& run, const Prediction& prediction,
+                                          int32_t rank, int64_t samples_max);
 
 /// For `run -v`: a line of blocks, and the longest dips.
 std::string render_utilization(const Rehearsal& rehearsal);

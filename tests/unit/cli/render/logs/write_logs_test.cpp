@@ -170,3 +170,64 @@ TEST_CASE("equal runs give equal bytes") {
     CHECK_FALSE(text_of_file(first.path(name)).empty());
   }
 }
+
+namespace {
+
+// 4 steps per epoch; rank 3 is lost at step 10, and the last checkpoint is that of step 8.
+const std::string restarted = R"(version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+launcher: {torchrun: {nproc_per_node: 4, max_restarts: 1}}
+model: {input: [8], layers: [{Linear: [8, 2]}], loss: MSELoss}
+optimizer: {SGD: {lr: 0.25}}
+data: {batch_size: 4, train: {samples: 64}}
+trainer:
+  accelerator: gpu
+  devices: 4
+  strategy: ddp
+  max_epochs: 4
+  num_sanity_val_steps: 0
+  limit_val_batches: 0
+  log_every_n_steps: 2
+  callbacks: [{ModelCheckpoint: {dirpath: checkpoints, save_last: true}}]
+faults: [{lost_rank: {rank: 3, at: step 10}}]
+program:
+  main: [{fit: {ckpt_path: last}}]
+  training_step: [forward, {log: {name: train_loss, value: loss}}]
+)";
+
+std::vector<std::string> column(const std::vector<std::vector<std::string>>& table,
+                                const std::string& title) {
+  std::vector<std::string> cells;
+  for (size_t row = 1; row < table.size(); ++row) {
+    cells.push_back(cell(table, row, title));
+  }
+  return cells;
+}
+
+}  // namespace
+
+TEST_CASE("each attempt of a job that restarts has a folder, with times since its start") {
+  const Written written(restarted);
+  const auto first = table_of(written.path("attempt_0/metrics.csv"));
+  const auto second = table_of(written.path("attempt_1/metrics.csv"));
+  CHECK(column(first, "step") == std::vector<std::string>{"1", "3", "5", "7", "9"});
+  CHECK(column(first, "epoch") == std::vector<std::string>{"0", "0", "1", "1", "2"});
+  CHECK(column(second, "step") == std::vector<std::string>{"9", "11", "13", "15"});
+  CHECK(column(second, "epoch") == std::vector<std::string>{"2", "2", "3", "3"});
+  // torchrun waits 30 s for the ranks that hang in a collective.
+  CHECK(std::stod(cell(first, 5, "time_s")) < 1);
+  CHECK(std::stod(cell(second, 1, "time_s")) > 30);
+  CHECK(std::filesystem::exists(written.path("attempt_1/events.out.tfevents.0.lockstep")));
+  CHECK(table_of(written.path("attempt_1/monitor.csv")).size() > 1);
+  CHECK_FALSE(std::filesystem::exists(written.path("metrics.csv")));
+  CHECK(written.told.find("attempt_0/metrics.csv") != std::string::npos);
+}
+
+TEST_CASE("what a resumed attempt computes is logged: steps that are repeated have equal losses") {
+  const Written written(restarted);
+  const auto first = table_of(written.path("attempt_0/metrics.csv"));
+  const auto second = table_of(written.path("attempt_1/metrics.csv"));
+  const std::string loss = cell(first, 5, "train_loss");
+  CHECK_FALSE(loss.empty());
+  CHECK(cell(second, 1, "train_loss") == loss);
+}

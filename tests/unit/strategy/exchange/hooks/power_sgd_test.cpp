@@ -1,0 +1,79 @@
+// What PowerSGD does with matrices of one shape.
+#include "model/strategy/exchange/hooks/power_sgd.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "model/strategy/exchange/hooks/hook_sites.hpp"
+#include "tests/unit/strategy/simulated.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+// Three matrices of 4 x 4, and one of 2 x 4.
+Network three_alike() {
+  NetworkDescription description;
+  description.name = "alike";
+  description.input = {4};
+  description.layers = {linear(4, 4), linear(4, 4), linear(4, 4), linear(4, 2)};
+  description.loss = {.kind = "MSELoss"};
+  BuildResult built = build_network(description);
+  ensure(built.ok(), "the network is sound");
+  return built.network;
+}
+
+Trained trained_with(bool batches_alike, const Network& network) {
+  TrainingPlan plan;
+  plan.network = &network;
+  plan.numerics = true;
+  plan.integer_values = true;
+  plan.optimizers.front().lr = 0.01;
+  DataParallelOptions options;
+  options.hook.kind = HookOptions::Kind::power_sgd;
+  options.hook.has_state = true;
+  options.hook.power_sgd.start_iteration = 2;
+  options.hook.power_sgd.min_compression_rate = 1;
+  options.hook.power_sgd.orthogonalization_epsilon = 1e-8;
+  options.hook.power_sgd.batches_alike = batches_alike;
+  options.hook.power_sgd.writes_values = true;
+  const auto make = [options](const TrainingPlan& of) {
+    return std::make_unique<DistributedDataParallel>(of, options);
+  };
+  const Shard shard = [](int32_t rank, int64_t step) {
+    Batch batch;
+    for (int64_t i = 0; i < 4; ++i) {
+      batch.samples.push_back((step * 4 + i) * 2 + rank);
+    }
+    return batch;
+  };
+  return train_simulated(plan, 2, make, shard, 4);
+}
+
+int64_t products_of(const Trained& trained) {
+  int64_t products = 0;
+  trained.result.journal->lane(0, 0).for_each([&](const Row& row) {
+    products += row.row == RowKind::op && row.kind == OpKind::compute &&
+                        row.kernel == Kernel::matrix_product
+                    ? 1
+                    : 0;
+  });
+  return products;
+}
+
+}  // namespace
+
+TEST_CASE("matrices of one shape in batches take fewer kernels for the same values and calls") {
+  const Network network = three_alike();
+  const Trained alone = trained_with(false, network);
+  const Trained batched = trained_with(true, network);
+  CHECK(batched.parameters == alone.parameters);
+  // Two steps of three products: P, Q and their product, of four matrices or of two batches.
+  CHECK(products_of(alone) == 2 * 3 * 4);
+  CHECK(products_of(batched) == 2 * 3 * 2);
+  for (const std::string_view call :
+       {hook_sites::reduce_rest, hook_sites::reduce_ps, hook_sites::reduce_qs}) {
+    CHECK(mebibytes_at(batched.result, call, OpKind::all_reduce) ==
+          mebibytes_at(alone.result, call, OpKind::all_reduce));
+  }
+}
