@@ -44,11 +44,15 @@ if(LOCKSTEP_SANITIZE)
 endif()
 
 if(LOCKSTEP_FUZZ)
-  # Coverage feedback for libFuzzer in every library; the entry itself is linked in tests/fuzz.
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-                      -fno-omit-frame-pointer -g1)
+  add_compile_options(-fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=fuzzer-no-link,address,undefined)
 endif()
+# What reads bytes that somebody else wrote. Only there fuzzing looks for coverage and bad accesses: the
+# sanitizers make a compilation three times as long.
+set(LOCKSTEP_FUZZED "^(io|model_(core|expression|scenario|cluster))")
+# Coverage feedback for libFuzzer; the entry itself is linked in tests/fuzz.
+set(LOCKSTEP_FUZZ_OPTIONS -O1 -fsanitize=fuzzer-no-link,address,undefined
+  -fno-sanitize-recover=undefined)
 
 # Folders whose code runs once for a command, not once for an operation: compiled with -O1, which
 # takes a third less time.
@@ -57,8 +61,11 @@ rehearsal_(accuracy|calibrate|collective|coverage|elastic|explore|findings|judge
 
 # lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that
 # includes all of them, since most of a compilation is the headers that they share. So names in the
-# anonymous namespaces of a folder are unique. LOCKSTEP_UNITY=OFF compiles each source by itself; so
-# are those of the folders that LOCKSTEP_APART names.
+# anonymous namespaces of a folder are unique; tests whose helpers share a name lie in a namespace that
+# is named after their file. LOCKSTEP_TOGETHER, where it is set, is the most sources of one such file;
+# LOCKSTEP_UNITS_OF names the program whose units they are, where programs share sources.
+# LOCKSTEP_UNITY=OFF compiles each source by itself; so are those of the folders that LOCKSTEP_APART
+# names.
 function(lockstep_units out)
   if(NOT LOCKSTEP_UNITY)
     set(${out} ${ARGN} PARENT_SCOPE)
@@ -69,20 +76,33 @@ function(lockstep_units out)
   foreach(source ${ARGN})
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
     cmake_path(GET name PARENT_PATH folder)
+    if(LOCKSTEP_TOGETHER)
+      # A folder of unit tests with all that lies below it: tests/unit/rehearsal.
+      string(REGEX MATCH "^[^/]+/[^/]+(/[^/]+)?" folder ${folder})
+    endif()
     if(folder IN_LIST LOCKSTEP_APART)
       list(APPEND units ${source})
     elseif(name MATCHES "\\.cpp$")
       string(REPLACE "/" "_" unit ${folder})
+      if(LOCKSTEP_TOGETHER)
+        list(APPEND sources_of_${unit} ${name})
+        list(LENGTH sources_of_${unit} number)
+        math(EXPR group "(${number} - 1) / ${LOCKSTEP_TOGETHER}")
+        string(APPEND unit _${group})
+      endif()
       list(APPEND folders ${unit})
       string(APPEND text_of_${unit} "#include \"${name}\"\n")
     endif()
   endforeach()
   list(REMOVE_DUPLICATES folders)
   foreach(unit ${folders})
-    set(file ${PROJECT_BINARY_DIR}/units/${unit}.cpp)
+    set(file ${PROJECT_BINARY_DIR}/units/${LOCKSTEP_UNITS_OF}${unit}.cpp)
     file(CONFIGURE OUTPUT ${file} CONTENT "${text_of_${unit}}" @ONLY)
     if(unit MATCHES "${LOCKSTEP_COLD}")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
+    endif()
+    if(LOCKSTEP_FUZZ AND unit MATCHES "${LOCKSTEP_FUZZED}")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${LOCKSTEP_FUZZ_OPTIONS}")
     endif()
     list(APPEND units ${file})
   endforeach()

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-#include "io/events/crc32c.hpp"
+#include "io/file/checksum.hpp"
 
 namespace lockstep {
 
@@ -42,14 +42,18 @@ std::string wall_time_field(double seconds) {
   return key_of(1, WireType::fixed64) + little_endian(std::bit_cast<uint64_t>(seconds), 8);
 }
 
-uint32_t masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8; }
+// As TensorFlow's records store a CRC: turned, and a constant added.
+uint32_t masked_checksum(std::string_view bytes) {
+  const uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
+  return ((checksum >> 15) | (checksum << 17)) + 0xA282EAD8;
+}
 
 }  // namespace
 
 std::string tfrecord(std::string_view bytes) {
   const std::string length = little_endian(bytes.size(), 8);
-  return length + little_endian(masked(crc32c(length)), 4) + std::string(bytes) +
-         little_endian(masked(crc32c(bytes)), 4);
+  return length + little_endian(masked_checksum(length), 4) + std::string(bytes) +
+         little_endian(masked_checksum(bytes), 4);
 }
 
 std::string version_event(double wall_time_s) {

@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-#include "io/report/checksum.hpp"
+#include "io/file/checksum.hpp"
 #include "io/report/run_identity.hpp"
 
 namespace lockstep {

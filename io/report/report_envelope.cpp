@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
-#include "io/report/checksum.hpp"
+#include "io/file/checksum.hpp"
 #include "io/report/report_fields.hpp"
 
 namespace lockstep {

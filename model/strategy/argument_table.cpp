@@ -50,7 +50,7 @@ std::optional<Value> default_of(const StrategyArgument& argument) {
   return value ? value : std::optional<Value>(std::string(text));
 }
 
-StrategyArguments ArgumentReader::with_default(const std::string& name) const {
+StrategyArguments StrategyArgumentReader::with_default(const std::string& name) const {
   const StrategyArgument* row = find_argument(rows_, name);
   ensure(row != nullptr, "an argument that is read has a row");
   const std::optional<Value> otherwise = default_of(*row);
@@ -60,19 +60,19 @@ StrategyArguments ArgumentReader::with_default(const std::string& name) const {
   return value;
 }
 
-bool ArgumentReader::boolean(const std::string& name) const {
+bool StrategyArgumentReader::boolean(const std::string& name) const {
   return given_.boolean(name, with_default(name).boolean(name, false));
 }
 
-int64_t ArgumentReader::integer(const std::string& name) const {
+int64_t StrategyArgumentReader::integer(const std::string& name) const {
   return given_.integer(name, with_default(name).integer(name, 0));
 }
 
-double ArgumentReader::number(const std::string& name) const {
+double StrategyArgumentReader::number(const std::string& name) const {
   return given_.number(name, with_default(name).number(name, 0));
 }
 
-std::string ArgumentReader::text(const std::string& name) const {
+std::string StrategyArgumentReader::text(const std::string& name) const {
   return given_.text(name, with_default(name).text(name, ""));
 }
 

@@ -72,10 +72,11 @@ constexpr const StrategyArgument* find_argument(ArgumentRows rows, std::string_v
 std::optional<StrategyArguments::Value> default_of(const StrategyArgument& argument);
 
 /// Reads arguments with the defaults of their rows. Where that is `null`, it is false, 0 or "".
-class ArgumentReader {
+class StrategyArgumentReader {
  public:
   /// Both outlive the reader.
-  ArgumentReader(const StrategyArguments& given, ArgumentRows rows) : given_(given), rows_(rows) {}
+  StrategyArgumentReader(const StrategyArguments& given, ArgumentRows rows)
+      : given_(given), rows_(rows) {}
 
   bool boolean(const std::string& name) const;
   int64_t integer(const std::string& name) const;

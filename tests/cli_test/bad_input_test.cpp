@@ -5,6 +5,8 @@
 
 using namespace lockstep::test;
 
+namespace bad_input_test {
+
 namespace {
 
 void refused(const std::string& text, const std::string& message, int code = 3) {
@@ -357,3 +359,5 @@ TEST_CASE("a DeepSpeed configuration that cannot be read is reported with its pl
   CHECK(ended.code == 3);
   CHECK(ended.output.find("paths are relative to the scenario file") != std::string::npos);
 }
+
+}  // namespace bad_input_test

@@ -5,6 +5,8 @@
 
 using namespace lockstep::test;
 
+namespace calibrate_test {
+
 namespace {
 
 bool has(const Ended& ended, const std::string& text) {
@@ -107,3 +109,5 @@ TEST_CASE("without a rank program a calibration says how to get it") {
 }
 
 #endif
+
+}  // namespace calibrate_test

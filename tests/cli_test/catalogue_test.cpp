@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace catalogue_test {
+
 namespace {
 
 /// | what happens | source | finding | shown by |
@@ -145,3 +147,5 @@ TEST_CASE("the rule of the catalogue sees each kind of row without a cover") {
   CHECK(problem("", f1) == "a cell is empty");
   CHECK(rows_of("| a | b | c | shown by |\n|---|---|---|---|\n| 1 | 2 | 3 |\n")[0].shown_by == "");
 }
+
+}  // namespace catalogue_test

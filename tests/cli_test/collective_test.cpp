@@ -6,6 +6,8 @@
 
 using namespace lockstep::test;
 
+namespace collective_test {
+
 namespace {
 
 const std::string measured = "collective all_reduce --cluster dgx-a100 --against ";
@@ -80,3 +82,5 @@ TEST_CASE("collective refuses what it cannot answer, with a remedy") {
   const std::string file = folder.write("bad.csv", "size_bytes,time_us\n8,soon\n");
   refused("all_reduce --cluster dgx-a100 --against " + file, "bad.csv:2:3", 3);
 }
+
+}  // namespace collective_test

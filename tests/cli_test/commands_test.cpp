@@ -7,6 +7,8 @@
 
 using namespace lockstep::test;
 
+namespace commands_test {
+
 namespace {
 
 const std::string data = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/";
@@ -287,3 +289,5 @@ TEST_CASE("a fault that struck nothing is reported in text, in JSON and by test"
           std::string::npos);
   }
 }
+
+}  // namespace commands_test

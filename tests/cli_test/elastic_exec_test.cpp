@@ -8,6 +8,8 @@
 
 using namespace lockstep::test;
 
+namespace elastic_exec_test {
+
 namespace {
 
 std::string elastic_scenario(const std::string& name) {
@@ -57,3 +59,5 @@ TEST_CASE("exec goes on with the ranks of the nodes that are left") {
 }
 
 #endif
+
+}  // namespace elastic_exec_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep::test;
 
+namespace exec_test {
+
 namespace {
 
 std::string scenario(const std::string& name) {
@@ -334,3 +336,5 @@ TEST_CASE("without LibTorch exec says how to get it") {
 }
 
 #endif
+
+}  // namespace exec_test

@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace guides_test {
 using nlohmann::json;
 
 namespace {
@@ -112,3 +114,5 @@ TEST_CASE("every page of explain is also JSON") {
     CHECK(json::parse(ended.output)["command"] == "explain");
   }
 }
+
+}  // namespace guides_test

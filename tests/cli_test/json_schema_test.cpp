@@ -6,6 +6,8 @@
 #include "tests/cli_test/program.hpp"
 
 using namespace lockstep::test;
+
+namespace json_schema_test {
 using nlohmann::json;
 
 namespace {
@@ -208,3 +210,5 @@ TEST_CASE("a real run and its comparison keep to the schema") {
 }
 
 #endif
+
+}  // namespace json_schema_test

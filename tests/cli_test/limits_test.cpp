@@ -7,6 +7,8 @@
 
 using namespace lockstep::test;
 
+namespace limits_test {
+
 namespace {
 
 std::string bare(int ranks, const std::string& statements) {
@@ -142,3 +144,5 @@ TEST_CASE("more settings than anyone writes by hand are refused at once") {
   CHECK(ended.code == 2);
   CHECK(ended.output.find("at most 1000 --set") != std::string::npos);
 }
+
+}  // namespace limits_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep::test;
 
+namespace real_run_hygiene_test {
+
 namespace {
 
 bool has(const Ended& ended, const std::string& text) {
@@ -230,3 +232,5 @@ TEST_CASE("a real run says what of the scenario it did not do, and what its tens
 }
 
 #endif
+
+}  // namespace real_run_hygiene_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep::test;
 
+namespace slow_rank_test {
+
 #ifdef LOCKSTEP_RANK_PROGRAM
 
 namespace {
@@ -129,3 +131,5 @@ TEST_CASE("what a killed launcher left is removed by the next run") {
 }
 
 #endif
+
+}  // namespace slow_rank_test

@@ -5,6 +5,8 @@
 
 using namespace lockstep::test;
 
+namespace sweep_bad_input_test {
+
 namespace {
 
 const std::string training = R"(version: 1
@@ -168,3 +170,5 @@ TEST_CASE("rows that cannot be written end the sweep with those that could be") 
   CHECK(resumed.code == 0);
   CHECK(lines_of(refusals.folder.read("rows.jsonl")) == 9);
 }
+
+}  // namespace sweep_bad_input_test

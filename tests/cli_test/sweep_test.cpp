@@ -7,6 +7,8 @@
 #include "tests/cli_test/program.hpp"
 
 using namespace lockstep::test;
+
+namespace sweep_test {
 using nlohmann::json;
 
 namespace {
@@ -210,3 +212,5 @@ TEST_CASE("an interrupted sweep keeps its rows and says how it goes on") {
   CHECK(folder.read("rows.jsonl").starts_with(rows));
   CHECK(folder.read("table.txt").find("20 cases: 20 predicted") != std::string::npos);
 }
+
+}  // namespace sweep_test

@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace broken_kernel_test {
+
 namespace {
 
 Network one_embedding() {
@@ -69,3 +71,5 @@ TEST_CASE("a rank whose kernel breaks says what the kernel said, and at which st
     }
   }
 }
+
+}  // namespace broken_kernel_test

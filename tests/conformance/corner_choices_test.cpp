@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace corner_choices_test {
+
 namespace {
 
 constexpr int32_t gradient_tag = 1;
@@ -207,3 +209,5 @@ TEST_CASE("a branch on a reduced value ends, one on a rank's own value hangs the
   CHECK(unfinished(alone) == std::vector<int32_t>{0});
   CHECK(alone.seen[0].size() == 2);  // rank 1 ends in its third step
 }
+
+}  // namespace corner_choices_test

@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::test;
 using namespace lockstep::literals;
 
+namespace corner_data_parallel_test {
+
 namespace {
 
 constexpr int32_t layers = 4;
@@ -171,3 +173,5 @@ TEST_CASE("dp drives several devices from one rank alike in both worlds") {
     CHECK(arm.result.memory[0].size() >= static_cast<size_t>(devices));
   }
 }
+
+}  // namespace corner_data_parallel_test

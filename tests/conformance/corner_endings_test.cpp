@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace corner_endings_test {
+
 namespace {
 
 Program all_reduce_twice(Rank& rank, Seen& seen) {
@@ -232,3 +234,5 @@ TEST_CASE("a lost message takes what its call sends, not what it receives, and n
   CHECK(ends_of(arm) == Kinds{RankEnd::Kind::stuck, RankEnd::Kind::finished});
   CHECK(numbers_of(arm.seen[1]) == Numbers{1});
 }
+
+}  // namespace corner_endings_test

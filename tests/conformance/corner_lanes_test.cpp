@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace corner_lanes_test {
+
 namespace {
 
 constexpr uint32_t tensors = 3;
@@ -172,3 +174,5 @@ TEST_CASE("averaging on a lane of its own with a fair hand-off ends, whatever th
   CHECK(numbers_of(arm.seen[0]) == Numbers{4, 8});
   CHECK(numbers_of(arm.seen[1]) == Numbers{4, 8, 10});  // alone it adds 4 and keeps half of it
 }
+
+}  // namespace corner_lanes_test

@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace corner_pipeline_test {
+
 namespace {
 
 constexpr int32_t micro_batches = 4;
@@ -213,3 +215,5 @@ TEST_CASE("ranks that name other members make groups that do not meet") {
   Worlds worlds;
   CHECK(unfinished(run_both(worlds, world_of(3), different_members)) == std::vector<int32_t>{0});
 }
+
+}  // namespace corner_pipeline_test

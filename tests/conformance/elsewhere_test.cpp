@@ -8,6 +8,8 @@
 
 using namespace lockstep::backend;
 using namespace std::chrono_literals;
+
+namespace elsewhere_test {
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -98,3 +100,5 @@ TEST_CASE("what a rank told before the wait began does not extend it") {
   of_rank_0.tell();
   CHECK(of_rank_1.got_on());
 }
+
+}  // namespace elsewhere_test

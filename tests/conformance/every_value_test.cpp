@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace every_value_test {
+
 namespace {
 
 constexpr std::array dtypes{DType::fp64,  DType::fp32,  DType::bf16, DType::fp16,
@@ -284,3 +286,5 @@ TEST_CASE("the order of division shows in both worlds alike") {
     CHECK(numbers_of(arm.seen[0]) == Numbers{static_cast<double>(mean)});
   }
 }
+
+}  // namespace every_value_test

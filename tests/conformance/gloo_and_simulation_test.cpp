@@ -6,6 +6,8 @@
 #include "tests/conformance/gloo_world.hpp"
 
 using namespace lockstep;
+
+namespace gloo_and_simulation_test {
 using std::chrono::milliseconds;
 
 namespace {
@@ -170,3 +172,5 @@ TEST_CASE("both worlds hang at the same call of the same lanes") {
   }
   check_equal(backend::world_of(4), leaves_one_out, true);
 }
+
+}  // namespace gloo_and_simulation_test

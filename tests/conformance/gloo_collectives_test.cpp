@@ -3,8 +3,8 @@
 
 #include "tests/conformance/gloo_world.hpp"
 
-using namespace lockstep;
-using namespace lockstep::backend;
+namespace lockstep::backend::gloo_collectives_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -301,3 +301,5 @@ TEST_CASE("kernels, copies, events and host work follow their dependencies over 
   CHECK_FALSE(result.hung);
   CHECK(notes == Notes{{6, 9, 3}, {6, 9, 3}});
 }
+
+}  // namespace lockstep::backend::gloo_collectives_test

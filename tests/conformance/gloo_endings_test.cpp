@@ -3,8 +3,8 @@
 
 #include "tests/conformance/gloo_world.hpp"
 
-using namespace lockstep;
-using namespace lockstep::backend;
+namespace lockstep::backend::gloo_endings_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -288,3 +288,5 @@ TEST_CASE("200 runs, some of them hung, leave no thread and no descriptor") {
   CHECK(entries_of("/proc/self/task") == threads);
   CHECK(entries_of("/proc/self/fd") == descriptors);
 }
+
+}  // namespace lockstep::backend::gloo_endings_test

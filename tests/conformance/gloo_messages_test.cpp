@@ -5,8 +5,8 @@
 
 #include "tests/conformance/gloo_world.hpp"
 
-using namespace lockstep;
-using namespace lockstep::backend;
+namespace lockstep::backend::gloo_messages_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -273,3 +273,5 @@ TEST_CASE("ranks that list different members make different groups and never mee
   CHECK(result.waiting.size() == 2);
   CHECK(result.journal->groups[0][1].communicator != result.journal->groups[1][1].communicator);
 }
+
+}  // namespace lockstep::backend::gloo_messages_test

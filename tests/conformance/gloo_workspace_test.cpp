@@ -7,8 +7,8 @@
 #include "backend/gloo/collective_workspace.hpp"
 #include "tests/conformance/gloo_world.hpp"
 
-using namespace lockstep;
-using namespace lockstep::backend;
+namespace lockstep::backend::gloo_workspace_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -202,3 +202,5 @@ TEST_CASE("a reduce_scatter holds its buffers and a workspace, however many rank
   CHECK(held <
         ranks * (2 * (bytes + bytes / ranks) + collective_workspace.count()) + 64 * mebibyte);
 }
+
+}  // namespace lockstep::backend::gloo_workspace_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace lightning_oracle_test {
 using std::chrono::milliseconds;
 
 namespace {
@@ -36,3 +38,5 @@ TEST_CASE("the trainer on threads over Gloo does what Lightning's does") {
     }
   }
 }
+
+}  // namespace lightning_oracle_test

@@ -5,6 +5,8 @@
 
 using namespace lockstep::backend;
 
+namespace process_place_test {
+
 namespace {
 
 ProcessPlace place_of_variables(const std::map<std::string, std::string>& variables) {
@@ -65,3 +67,5 @@ TEST_CASE("variables that cannot be meant are refused") {
           {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", ""}, {"MASTER_PORT", "4000"}}),
       Catch::Contains("MASTER_ADDR is empty"));
 }
+
+}  // namespace process_place_test

@@ -9,6 +9,8 @@
 
 using namespace lockstep;
 
+namespace sharded_strategies_test {
+
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -89,3 +91,5 @@ TEST_CASE("every schedule of a pipeline does on threads what it does in the simu
 TEST_CASE("parameter servers do on threads what they do in the simulator") {
   check_file("parameter-server.yaml", 8);
 }
+
+}  // namespace sharded_strategies_test

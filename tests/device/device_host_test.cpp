@@ -8,7 +8,7 @@
 #include "backend/device/watchdog.hpp"
 #include "tests/conformance/world.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::device_host_test {
 
 namespace {
 
@@ -197,4 +197,4 @@ TEST_CASE("a group by colour comes to be when all members of its parent have nam
   CHECK(first.members() == std::vector<int32_t>{0, 3});
 }
 
-}  // namespace lockstep::test
+}  // namespace lockstep::test::device_host_test

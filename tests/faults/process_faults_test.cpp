@@ -22,6 +22,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace process_faults_test {
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -309,3 +311,5 @@ TEST_CASE("a case that no rank can run is refused with the reason, and the fleet
   CHECK(refused.world_failure.find("requested number of ranks") != std::string::npos);
   CHECK(worlds.judge(asked).failures.empty());
 }
+
+}  // namespace process_faults_test

@@ -15,6 +15,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace three_worlds_test {
+
 namespace {
 
 constexpr std::chrono::milliseconds deadline{350};
@@ -100,3 +102,5 @@ TEST_CASE("a training does the same in all three worlds") {
       "fleet_tests");
   conclude(held, distribution, worlds, "a training does the same in all three worlds");
 }
+
+}  // namespace three_worlds_test

@@ -6,7 +6,7 @@
 #include "backend/device/world.hpp"
 #include "backend/nccl/cuda_device.hpp"
 
-namespace lockstep::backend {
+namespace lockstep::backend::device_test {
 
 namespace {
 
@@ -134,4 +134,4 @@ TEST_CASE("a GPU that is full raises out of memory") {
   CHECK(result.ends[0].out_of_memory);
 }
 
-}  // namespace lockstep::backend
+}  // namespace lockstep::backend::device_test

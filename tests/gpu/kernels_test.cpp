@@ -6,7 +6,7 @@
 #include "tests/libtorch/elementwise_case.hpp"
 #include "tests/libtorch/on_tensors.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::kernels_test {
 
 namespace {
 
@@ -92,4 +92,4 @@ TEST_CASE("layers of every kind go forward and backward on a GPU as on the CPU")
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::kernels_test

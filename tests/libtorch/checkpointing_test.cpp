@@ -9,7 +9,7 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::checkpointing_test {
 
 namespace {
 
@@ -200,4 +200,4 @@ TEST_CASE("LibTorch's batch norm tracks its statistics twice in a segment, under
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::checkpointing_test

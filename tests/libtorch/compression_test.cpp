@@ -4,7 +4,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::compression_test {
 
 namespace {
 
@@ -61,4 +61,4 @@ TEST_CASE("a scaled sum is rounded once, as in the reference") {
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::compression_test

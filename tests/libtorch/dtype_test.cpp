@@ -3,7 +3,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::dtype_test {
 
 namespace {
 
@@ -64,4 +64,4 @@ TEST_CASE("a tied weight is read first and gets its gradient first") {
   CHECK(run_layer(libtorch(), network, 1, values) == run_layer(reference(), network, 1, values));
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::dtype_test

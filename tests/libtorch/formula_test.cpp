@@ -4,7 +4,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::formula_test {
 
 namespace {
 
@@ -188,4 +188,4 @@ TEST_CASE("attention is softmax(Q K^T / sqrt(d)) V of every head, causal or not"
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::formula_test

@@ -8,7 +8,7 @@
 #include "backend/libtorch/tensor_values.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::gathered_again_test {
 
 namespace {
 
@@ -211,4 +211,4 @@ TEST_CASE("what ranks gather is the same until a part or any parameter is update
   CHECK(gathered(7, 7) != second);
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::gathered_again_test

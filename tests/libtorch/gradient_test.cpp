@@ -4,7 +4,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::gradient_test {
 
 namespace {
 
@@ -99,4 +99,4 @@ TEST_CASE("gradients of dropout are those of the mask that its forward drew") {
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::gradient_test

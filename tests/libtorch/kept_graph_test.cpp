@@ -4,7 +4,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::kept_graph_test {
 
 namespace {
 
@@ -215,4 +215,4 @@ TEST_CASE("streams of one rank may run layers at the same time") {
   CHECK(equal == std::vector<int>(4, 50));
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::kept_graph_test

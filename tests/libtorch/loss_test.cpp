@@ -5,7 +5,7 @@
 #include "model/network/arithmetic.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::loss_test {
 
 namespace {
 
@@ -80,4 +80,4 @@ TEST_CASE("a target that is no class is refused in the reference's words") {
       "target 3 of row 1 is none of 3 classes");
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::loss_test

@@ -15,6 +15,8 @@
 #include "backend/libtorch/runtime.hpp"
 
 using namespace lockstep;
+
+namespace meeting_test {
 using backend::Meeting;
 using backend::MeetingOptions;
 
@@ -133,3 +135,5 @@ TEST_CASE("words left on the board of a meeting come to the others, and a dead l
   CHECK(Clock::now() - began < std::chrono::seconds(30));  // each within 2 s on a quiet machine
   CHECK(other->look("colour") == std::vector<uint8_t>{3, 1, 4});
 }
+
+}  // namespace meeting_test

@@ -4,7 +4,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::mixed_precision_test {
 
 namespace {
 
@@ -111,4 +111,4 @@ TEST_CASE("layer norm under mixed precision computes in fp32, whatever its input
         2 * unit_roundoff(DType::bf16) * greatest(theirs.input_gradient));
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::mixed_precision_test

@@ -5,7 +5,7 @@
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::optimizer_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_CASE("an optimizer whose parameter is bf16 rounds every stored tensor to bf
   CHECK(memory.load(parameter).number(1) == 1 - 0x1p-7);
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::optimizer_test

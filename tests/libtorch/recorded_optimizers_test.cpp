@@ -6,7 +6,7 @@
 #include "tests/libtorch/layer_case.hpp"
 #include "tests/unit/oracle/recorded_optimizer.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::recorded_optimizers_test {
 
 using namespace lockstep::test;
 using nlohmann::json;
@@ -97,4 +97,4 @@ TEST_CASE("Lion and Lamb are the same by LibTorch as in the reference") {
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::recorded_optimizers_test

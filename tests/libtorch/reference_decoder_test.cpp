@@ -6,7 +6,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::reference_decoder_test {
 
 namespace {
 
@@ -158,4 +158,4 @@ TEST_CASE("a Concatenate joins and parts samples as the reference does") {
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::reference_decoder_test

@@ -6,7 +6,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::reference_elementwise_test {
 
 namespace {
 
@@ -165,4 +165,4 @@ TEST_CASE("the negative logarithmic likelihood is LibTorch's with ignored rows l
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::reference_elementwise_test

@@ -6,7 +6,7 @@
 #include "model/network/arithmetic.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::reference_layers_test {
 
 namespace {
 
@@ -188,4 +188,4 @@ TEST_CASE("values that a layer cannot take are refused in the reference's words"
                   ArithmeticError);
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::reference_layers_test

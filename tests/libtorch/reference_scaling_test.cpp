@@ -6,7 +6,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::reference_scaling_test {
 
 namespace {
 
@@ -129,4 +129,4 @@ TEST_CASE("attention to what was put aside is LibTorch's") {
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::reference_scaling_test

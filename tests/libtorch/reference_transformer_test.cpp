@@ -6,7 +6,7 @@
 
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::reference_transformer_test {
 
 namespace {
 
@@ -197,4 +197,4 @@ TEST_CASE("dropout passes on in evaluation what it would drop in training") {
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::reference_transformer_test

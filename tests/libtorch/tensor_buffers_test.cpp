@@ -4,7 +4,7 @@
 #include "tests/libtorch/elementwise_case.hpp"
 #include "tests/libtorch/on_tensors.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::tensor_buffers_test {
 
 namespace {
 
@@ -89,4 +89,4 @@ TEST_CASE("a buffer without values has memory, and no kernel reads or writes it"
   CHECK(buffers.memory(slice).numel() == 2);
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::tensor_buffers_test

@@ -5,7 +5,7 @@
 #include "backend/libtorch/tensor_store.hpp"
 #include "tests/libtorch/on_tensors.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::tensor_store_test {
 
 namespace {
 
@@ -122,4 +122,4 @@ TEST_CASE("layers on buffers that take tensors over are those on copies") {
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::tensor_store_test

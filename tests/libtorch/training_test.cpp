@@ -6,7 +6,7 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
-namespace lockstep::libtorch_test {
+namespace lockstep::libtorch_test::training_test {
 
 namespace {
 
@@ -145,4 +145,4 @@ TEST_CASE("a training of whole numbers ends in the bits of the reference arithme
   }
 }
 
-}  // namespace lockstep::libtorch_test
+}  // namespace lockstep::libtorch_test::training_test

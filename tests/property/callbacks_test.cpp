@@ -15,6 +15,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace callbacks_test {
+
 namespace {
 
 constexpr const char* test_name = "callbacks do what their definitions say on every rank";
@@ -262,3 +264,5 @@ TEST_CASE("callbacks do what their definitions say on every rank") {
   CHECK(distribution.share("ranks believe in other checkpoints") >= 0.05);
   CHECK(distribution.share("stopped early") >= 0.05);
 }
+
+}  // namespace callbacks_test

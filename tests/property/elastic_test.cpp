@@ -14,6 +14,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace elastic_test {
+
 namespace {
 
 constexpr const char* elastic_name = "a resumed training ends where one without a failure ends";
@@ -178,3 +180,5 @@ TEST_CASE("a resumed training ends where one without a failure ends") {
   CHECK(distribution.share("resumed at the start of an epoch") >= 0.2);
   CHECK(distribution.share("resumed within an epoch") >= 0.03);
 }
+
+}  // namespace elastic_test

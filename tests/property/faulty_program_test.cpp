@@ -13,6 +13,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace faulty_program_test {
+
 namespace {
 
 constexpr int32_t programs_of_a_fault = 8;
@@ -145,3 +147,5 @@ TEST_CASE("every fault of a generated program is found and nothing else is") {
   trial.print();
   CHECK(trial.is_right());
 }
+
+}  // namespace faulty_program_test

@@ -18,7 +18,7 @@ int32_t draw_ranks() {
   return *rc::gen::weightedElement<int32_t>({{1, 1}, {7, 2}, {5, 3}, {4, 4}});
 }
 
-Step draw_step() {
+Step draw_bare_step() {
   Step step;
   // Half of the steps are collectives.
   step.act = static_cast<Act>(draw_bool() ? draw(collective_count)
@@ -46,7 +46,7 @@ Defect draw_defect() {
 
 rc::Gen<BareProgram> bare_programs() {
   const auto steps = rc::gen::resize(
-      16, rc::gen::nonEmpty(rc::gen::container<std::vector<Step>>(rc::gen::exec(draw_step))));
+      16, rc::gen::nonEmpty(rc::gen::container<std::vector<Step>>(rc::gen::exec(draw_bare_step))));
   return rc::gen::exec([steps] {
     BareProgram program;
     program.ranks = draw_ranks();

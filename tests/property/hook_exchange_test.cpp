@@ -14,6 +14,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace hook_exchange_test {
+
 namespace {
 
 constexpr int64_t exchanges = 3;
@@ -209,3 +211,5 @@ TEST_CASE("a communication hook gives the mean within its error, the same in bot
   distribution.print("a communication hook gives the mean within its error");
   CHECK(held);
 }
+
+}  // namespace hook_exchange_test

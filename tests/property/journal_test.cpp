@@ -16,6 +16,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace journal_test {
+
 namespace {
 
 constexpr size_t lanes = 2;
@@ -165,3 +167,5 @@ TEST_CASE("a journal bound to a few chunks answers as one that stays in memory")
   REQUIRE(held);
   CHECK(2 * spilled_cases > cases);
 }
+
+}  // namespace journal_test

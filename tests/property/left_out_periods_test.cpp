@@ -17,6 +17,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace left_out_periods_test {
+
 namespace {
 
 constexpr const char* test_name = "what is left out is what would have happened";
@@ -387,3 +389,5 @@ TEST_CASE("what is left out is what would have happened") {
   CHECK(distribution.share("left out between stages") > 0);
   CHECK(distribution.share("not run") <= 0.1);
 }
+
+}  // namespace left_out_periods_test

@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace megatron_test {
+
 namespace {
 
 constexpr const char* megatron_test = "MegatronStrategy trains what one device trains";
@@ -163,3 +165,5 @@ TEST_CASE("MegatronStrategy trains what one device trains") {
   distribution.print(megatron_test);
   REQUIRE(held);
 }
+
+}  // namespace megatron_test

@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace metric_merge_test {
+
 namespace {
 
 struct Sample {
@@ -294,3 +296,5 @@ TEST_CASE("a mean over shards is the metric of all where the averaging table say
 TEST_CASE("F1 of shards of unequal hit rates is not the mean of theirs") {
   CHECK(never_averages());
 }
+
+}  // namespace metric_merge_test

@@ -14,6 +14,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace one_device_test {
+
 namespace {
 
 constexpr const char* test_name = "a training without a defect is what one device computes";
@@ -137,3 +139,5 @@ TEST_CASE("a training without a defect is what one device computes") {
   CHECK(distribution.share("dp") >= 0.02);
   CHECK(distribution.share("checkpointed together") >= 0.05);
 }
+
+}  // namespace one_device_test

@@ -14,6 +14,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace pipeline_test {
+
 namespace {
 
 constexpr const char* test_name = "a pipeline trains what one device trains";
@@ -200,3 +202,5 @@ TEST_CASE("an asynchronous pipeline takes the time of all its steps") {
   distribution.print(asynchronous_test);
   REQUIRE(held);
 }
+
+}  // namespace pipeline_test

@@ -18,6 +18,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace rank_classes_test {
+
 namespace {
 
 constexpr const char* test_name = "a rank that runs for others does what they would have done";
@@ -159,3 +161,5 @@ TEST_CASE("a rank that runs for others does what they would have done") {
   CHECK(distribution.share("some run for others") >= 0.15);
   CHECK(distribution.share("not run") <= 0.1);
 }
+
+}  // namespace rank_classes_test

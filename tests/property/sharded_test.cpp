@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace sharded_test {
+
 namespace {
 
 constexpr const char* equality = "a sharded training ends with the parameters of ddp";
@@ -204,3 +206,5 @@ TEST_CASE("a training with parameter servers does the same in both worlds") {
   check_both_worlds("a training with parameter servers does the same in both worlds",
                     server_cases());
 }
+
+}  // namespace sharded_test

@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace tensor_parallel_test {
+
 namespace {
 
 constexpr const char* test_name = "ranks that compute layers together train what one device trains";
@@ -351,3 +353,5 @@ TEST_CASE("ranks that compute layers together train what one device trains") {
   distribution.print(test_name);
   REQUIRE(held);
 }
+
+}  // namespace tensor_parallel_test

@@ -13,6 +13,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace two_worlds_test {
+
 namespace {
 
 constexpr std::chrono::milliseconds deadline{250};
@@ -95,3 +97,5 @@ TEST_CASE("a training does the same in both worlds") {
   });
   conclude(held, distribution, "a training does the same in both worlds");
 }
+
+}  // namespace two_worlds_test

@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace update_sensitivity_test {
+
 namespace {
 
 struct Trained {
@@ -99,3 +101,5 @@ TEST_CASE("no error of the gradients takes an optimizer further than its sensiti
     CHECK(holds(name.c_str(), 300, [kind] { check_sensitivity_of(kind); }));
   }
 }
+
+}  // namespace update_sensitivity_test

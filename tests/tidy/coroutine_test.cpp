@@ -4,11 +4,9 @@
 
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::coroutine_test {
 
 namespace {
-
-constexpr size_t nowhere = std::string_view::npos;
 
 struct Lambda {
   size_t begin = 0;
@@ -195,4 +193,4 @@ TEST_CASE("the rule of awaited braces sees an offence") {
   CHECK(owners_in_awaits({"a.cpp", "co_await f({.after = {a, b}}); std::vector<int>{1};"}).empty());
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::coroutine_test

@@ -9,8 +9,6 @@ namespace lockstep::tidy {
 
 namespace {
 
-constexpr size_t nowhere = std::string_view::npos;
-
 enum class Opened { namespace_, type, initializer, function };
 
 // Skips `template <...>`, attributes and `alignas(...)`, which say nothing of what is declared.

@@ -7,7 +7,7 @@
 #include "tests/tidy/includes.hpp"
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::include_test {
 
 namespace {
 
@@ -266,4 +266,4 @@ TEST_CASE("the rules of files see an offence") {
   CHECK(unbuilt_sources({{"model/core/a.cpp", ""}}).empty());
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::include_test

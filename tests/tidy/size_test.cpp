@@ -5,7 +5,7 @@
 #include "tests/tidy/declarations.hpp"
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::size_test {
 
 namespace {
 
@@ -118,4 +118,4 @@ TEST_CASE("the rule of files sees an offence") {
   CHECK(long_file({"a.cpp", repeated("x\n", 400)}).empty());
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::size_test

@@ -16,6 +16,9 @@ struct Source {
 /// One breach of a rule: "path:line: what is wrong".
 using Offences = std::vector<std::string>;
 
+/// The position of what was not found.
+inline constexpr size_t nowhere = std::string_view::npos;
+
 /// Every text file of the working tree in the order of its path, without build folders, what git
 /// keeps for itself, and fuzz corpora (which are arbitrary bytes).
 std::vector<Source> text_files();
@@ -30,10 +33,11 @@ std::string place(const Source& source, size_t position);
 /// True when `path` lies below the top-level folder ("model").
 bool lies_in(std::string_view path, std::string_view folder);
 bool is_word_letter(char letter);
-/// The first position at or after `from` of `word` standing alone; npos when there is none.
+/// The first position at or after `from` of `word` standing alone; nowhere when there is none.
 size_t find_word(std::string_view code, std::string_view word, size_t from = 0);
 bool has_word(std::string_view code, std::string_view word);
-/// The bracket that closes the one at `open`, of its own kind only; npos when it is never closed.
+/// The bracket that closes the one at `open`, of its own kind only; nowhere when it is never
+/// closed.
 size_t closing(std::string_view code, size_t open);
 /// The first letter at or after `from` that is no white space; the end when there is none.
 size_t skip_space(std::string_view code, size_t from);

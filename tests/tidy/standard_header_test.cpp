@@ -8,7 +8,7 @@
 #include "tests/tidy/includes.hpp"
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::standard_header_test {
 
 namespace {
 
@@ -128,4 +128,4 @@ TEST_CASE("the rule of standard headers sees an offence, and follows our own hea
             .empty());
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::standard_header_test

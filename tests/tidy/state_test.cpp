@@ -5,11 +5,9 @@
 #include "tests/tidy/declarations.hpp"
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::state_test {
 
 namespace {
-
-constexpr size_t nowhere = std::string_view::npos;
 
 std::string without_template_lists(std::string_view head) {
   std::string rest;
@@ -183,4 +181,4 @@ TEST_CASE("the rule of a pure model sees an offence") {
   CHECK(impure_includes({"model/a.cpp", "// getenv\n#include <vector>"}).empty());
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::state_test

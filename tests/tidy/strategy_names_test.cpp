@@ -4,7 +4,7 @@
 
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::strategy_names_test {
 
 namespace {
 
@@ -44,4 +44,4 @@ TEST_CASE("the rule of strategies sees a comparison and its line") {
   CHECK(compared_names({"a.cpp", "launcher == \"horovodrun\""}).empty());
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::strategy_names_test

@@ -7,7 +7,7 @@
 
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::wording_test {
 
 namespace {
 
@@ -198,4 +198,4 @@ TEST_CASE("every exception of the rule of phrases says why and is needed") {
   }
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::wording_test

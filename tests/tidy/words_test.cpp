@@ -3,7 +3,7 @@
 
 #include "tests/tidy/source.hpp"
 
-namespace lockstep::tidy {
+namespace lockstep::tidy::words_test {
 
 namespace {
 
@@ -47,4 +47,4 @@ TEST_CASE("the rule of words sees an offence and its line") {
   CHECK(found_words({"a.md", "a MASTODON\n"}).empty());
 }
 
-}  // namespace lockstep::tidy
+}  // namespace lockstep::tidy::words_test

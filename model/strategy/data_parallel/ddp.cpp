@@ -329,7 +329,7 @@ HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& argumen
 }
 
 DataParallelOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const ArgumentReader read(arguments, ddp_arguments());
+  const StrategyArgumentReader read(arguments, ddp_arguments());
   DataParallelOptions options{reducer_options_from(read)};
   options.hook = hook_from(plan, arguments);
   options.broadcast_buffers = read.boolean("broadcast_buffers");

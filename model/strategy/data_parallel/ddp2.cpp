@@ -136,7 +136,7 @@ StrategyEntry data_parallel_in_nodes() {
       }
     }
     const std::vector<StrategyArgument> rows = ddp2_arguments();
-    const ArgumentReader read(arguments, rows);
+    const StrategyArgumentReader read(arguments, rows);
     return std::make_unique<DataParallelInNodes>(plan, reducer_options_from(read),
                                                  read.boolean("broadcast_buffers"));
   };

@@ -59,7 +59,7 @@ Bytes bucket_cap_of(double mebibytes) {
 
 }  // namespace
 
-ReducerOptions reducer_options_from(const ArgumentReader& read) {
+ReducerOptions reducer_options_from(const StrategyArgumentReader& read) {
   ReducerOptions options;
   options.find_unused_parameters = read.boolean("find_unused_parameters");
   options.static_graph = read.boolean("static_graph");

@@ -15,6 +15,6 @@ Program verify_parameters(Rank& rank, const Replica& replica, ReducingGroup grou
 std::vector<Slice> module_state_of(const Replica& replica, bool buffers);
 
 /// Arguments of a scenario that the reducer takes.
-ReducerOptions reducer_options_from(const ArgumentReader& read);
+ReducerOptions reducer_options_from(const StrategyArgumentReader& read);
 
 }  // namespace lockstep

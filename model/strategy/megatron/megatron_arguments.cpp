@@ -119,7 +119,7 @@ constexpr std::string_view unmodelled_ddp_names[] = {
 };
 constexpr NestedClass nested_ddp_classes[] = {{"ddp", "DistributedDataParallelConfig"}};
 
-ContextExchange exchange_of(const ArgumentReader& reader) {
+ContextExchange exchange_of(const StrategyArgumentReader& reader) {
   const std::string type = reader.text(context_type);
   if (type == "p2p") {
     return ContextExchange::ring;
@@ -138,7 +138,7 @@ ContextExchange exchange_of(const ArgumentReader& reader) {
                         context_type, "write p2p, a2a or all_gather");
 }
 
-int64_t size_argument(const ArgumentReader& reader, const char* name) {
+int64_t size_argument(const StrategyArgumentReader& reader, const char* name) {
   constexpr int64_t most = 1'000'000;
   const int64_t size = reader.integer(name);
   if (size < 1 || size > most) {
@@ -150,7 +150,7 @@ int64_t size_argument(const ArgumentReader& reader, const char* name) {
 MegatronOptions options_of(const StrategyArguments& given) {
   const StrategyArguments arguments = without_class_names(given, nested_ddp_classes);
   check_nested_names(arguments, {"MegatronStrategy", known_ddp_names, unmodelled_ddp_names});
-  const ArgumentReader reader(arguments, megatron_rows);
+  const StrategyArgumentReader reader(arguments, megatron_rows);
   MegatronOptions options;
   options.sequence_parallel = reader.boolean(by_positions);
   options.micro_batch_size = size_argument(reader, micro_batch_key);
@@ -189,7 +189,7 @@ MegatronOptions options_of(const StrategyArguments& given) {
 
 /// parallel_state.initialize_model_parallel: experts have a mesh of their own over the ranks of a
 /// stage.
-ExpertPart expert_part_of(const ArgumentReader& reader, const StrategyArguments& arguments,
+ExpertPart expert_part_of(const StrategyArgumentReader& reader, const StrategyArguments& arguments,
                           const MegatronMesh& mesh, int32_t world_size) {
   const int32_t tensor_ranks = mesh.mesh.tensor_ranks;
   ExpertPart part;
@@ -250,7 +250,7 @@ std::vector<StageLayers> megatron_stages(const Network& network, const PipelineS
 ArgumentRows megatron_arguments() { return megatron_rows; }
 
 MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_size) {
-  const ArgumentReader reader(arguments, megatron_rows);
+  const StrategyArgumentReader reader(arguments, megatron_rows);
   const int64_t tensor = size_argument(reader, tensor_size);
   const int64_t pipeline = size_argument(reader, pipeline_size);
   const int64_t context = size_argument(reader, context_size);

@@ -40,7 +40,7 @@ constexpr std::array modes{ModeRow{"sync", ServerMode::sync},
                            ModeRow{"batched", ServerMode::batched},
                            ModeRow{"async", ServerMode::async}, ModeRow{"ssp", ServerMode::ssp}};
 
-ServerMode mode_of(const ArgumentReader& read) {
+ServerMode mode_of(const StrategyArgumentReader& read) {
   const std::string name = read.text("mode");
   std::vector<std::string_view> names;
   for (const ModeRow& row : modes) {
@@ -54,7 +54,7 @@ ServerMode mode_of(const ArgumentReader& read) {
 }
 
 // An argument of one mode, in others an error: it would change nothing.
-int64_t number_of_mode(const ArgumentReader& read, const std::string& name, bool is_of_mode,
+int64_t number_of_mode(const StrategyArgumentReader& read, const std::string& name, bool is_of_mode,
                        std::string_view mode, int64_t least) {
   if (is_of_mode != read.given().has(name)) {
     throw is_of_mode
@@ -71,7 +71,7 @@ int64_t number_of_mode(const ArgumentReader& read, const std::string& name, bool
   return value;
 }
 
-int32_t servers_of(const TrainingPlan& plan, const ArgumentReader& read) {
+int32_t servers_of(const TrainingPlan& plan, const StrategyArgumentReader& read) {
   const int64_t servers = read.integer("servers");
   if (servers < 1) {
     throw ArgumentProblem("strategy argument servers must be at least 1", "servers");
@@ -112,7 +112,7 @@ void check_optimizers(const TrainingPlan& plan) {
 }
 
 ServerOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const ArgumentReader read(arguments, server_rows);
+  const StrategyArgumentReader read(arguments, server_rows);
   check_optimizers(plan);
   ServerOptions options;
   options.mode = mode_of(read);

@@ -4,6 +4,8 @@
 
 using namespace lockstep::cli;
 
+namespace command_line_test {
+
 namespace {
 
 Answer answer_of(const std::vector<std::string>& arguments) {
@@ -95,3 +97,5 @@ TEST_CASE("the line that repeats a run quotes what a shell would change") {
         "lockstep run 'a b.yaml' --set 'x=[1,2]'");
   CHECK(repeat_line({"run", "it's"}) == "lockstep run 'it'\\''s'");
 }
+
+}  // namespace command_line_test

@@ -9,6 +9,8 @@
 #include "tests/unit/temporary_place.hpp"
 
 using namespace lockstep::cli;
+
+namespace output_files_test {
 using lockstep::test::TemporaryPlace;
 
 namespace {
@@ -119,3 +121,5 @@ TEST_CASE("what is no file is refused as a scenario or values by its kind") {
           std::string::npos);
   }
 }
+
+}  // namespace output_files_test

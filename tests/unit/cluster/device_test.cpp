@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace device_test {
+
 namespace {
 
 DeviceModel plain_device() {
@@ -80,3 +82,5 @@ TEST_CASE("every preset is possible and says where its figures are from") {
   CHECK(cluster_preset("p4d.24xlarge")->node.nics == 4);
   CHECK(cluster_preset("nd96asr-v4")->network.bandwidth == 25_GBps);
 }
+
+}  // namespace device_test

@@ -5,6 +5,8 @@
 
 using namespace lockstep;
 
+namespace preset_names_test {
+
 namespace {
 
 using Verdict = PresetAnswer::Verdict;
@@ -107,3 +109,5 @@ TEST_CASE("dense peaks are half of what data sheets state with sparsity") {
   CHECK(half("p40") < 0.02 * 12e12);
   CHECK_FALSE(device_preset("p100-pcie-16gb")->supports(DType::bf16));
 }
+
+}  // namespace preset_names_test

@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 
+namespace topology_test {
+
 namespace {
 
 Cluster nodes_of(std::string_view preset, int nodes) {
@@ -191,3 +193,5 @@ TEST_CASE("a preset with fewer GPUs drops the NVLinks of those that are gone") {
   const Topology topology(cluster);
   CHECK(topology.bottleneck(topology.route(device(0), device(3))) == 50_GBps);
 }
+
+}  // namespace topology_test

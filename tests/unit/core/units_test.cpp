@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::literals;
 
+namespace units_test {
+
 namespace {
 
 template <class A, class B>
@@ -49,3 +51,5 @@ TEST_CASE("a quantity that leaves 64 bits throws") {
   CHECK_THROWS_AS(Bytes::max() * 2, QuantityOverflow);
   CHECK_THROWS_AS(Bytes::max() / BytesPerSecond(1), QuantityOverflow);
 }
+
+}  // namespace units_test

@@ -16,6 +16,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace explain_classes_test {
+
 namespace {
 
 std::vector<Problem> problems_of(const std::string& text) {
@@ -249,3 +251,5 @@ TEST_CASE("a metric that TorchMetrics has not is one error with the nearest name
   REQUIRE(scenarios.diagnostics.size() == 1);
   CHECK(scenarios.diagnostics.front().remedy.find("BERTScore") != std::string::npos);
 }
+
+}  // namespace explain_classes_test

@@ -20,6 +20,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace explain_keys_test {
+
 namespace {
 
 // Files that examples name: what they hold is for other tests.
@@ -156,3 +158,5 @@ TEST_CASE("a key may be named alone, and where it is in several tables they are 
   CHECK_FALSE(find_key_page("no_such_key"));
   CHECK_FALSE(find_key_page("trainer.no_such_key"));
 }
+
+}  // namespace explain_keys_test

@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace differentiate_test {
+
 namespace {
 
 // fp64, so that differences of it say something.
@@ -106,3 +108,5 @@ TEST_CASE("a gradient that is not known is refused where it would pass") {
   CHECK_THROWS_AS(pull_back(expression("sum(x % 2)"), bindings, {1}, {"x"}), EvaluationError);
   CHECK_THROWS_AS(pull_back(expression("max(x[0], a)"), bindings, {1}, {"x"}), EvaluationError);
 }
+
+}  // namespace differentiate_test

@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace evaluate_test {
+
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -330,3 +332,5 @@ TEST_CASE("conditions and ints are asked for at the place of the expression") {
   CHECK_THROWS_WITH(evaluate_condition(expression("1"), bindings),
                     "a number is never a condition, and this is of type int");
 }
+
+}  // namespace evaluate_test

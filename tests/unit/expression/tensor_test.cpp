@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace tensor_test {
+
 namespace {
 
 Value tensor(DType dtype, std::vector<int64_t> shape, std::initializer_list<double> numbers) {
@@ -135,3 +137,5 @@ TEST_CASE("lists of equal lists make a tensor") {
   CHECK_THROWS_WITH(tensor_of(value_of("[[1], [2, 3]]")),
                     "the items of the list differ in shape, so it makes no tensor");
 }
+
+}  // namespace tensor_test

@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 
+namespace golden_test {
+
 namespace {
 
 Tensor scores(std::initializer_list<double> numbers) {
@@ -112,3 +114,5 @@ TEST_CASE("average precision counts hits up to each relevant item") {
   CHECK(query_average_precision_of({.9, .5}, {1, 0}) == Approx(1.0));
   CHECK(query_average_precision_of({.9, .5, .2, .3}, {1, 0, 1, 0}) == Approx(0.75));
 }
+
+}  // namespace golden_test

@@ -13,6 +13,8 @@
 #include "model/metric/torchmetrics_names.hpp"
 
 using namespace lockstep;
+
+namespace torchmetrics_names_test {
 using nlohmann::json;
 
 namespace {
@@ -139,3 +141,5 @@ TEST_CASE("every score that is modelled has a row in the averaging table") {
     CHECK(averaging_of(name, false).has_value() == is_score);
   }
 }
+
+}  // namespace torchmetrics_names_test

@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace aside_layers_test {
+
 namespace {
 
 LayerDescription described(std::string kind, std::vector<NamedArgument> arguments = {}) {
@@ -280,3 +282,5 @@ TEST_CASE("attention beside another tensor has the gradients of central differen
     }
   }
 }
+
+}  // namespace aside_layers_test

@@ -11,6 +11,8 @@
 
 using namespace lockstep;
 
+namespace attention_block_test {
+
 namespace {
 
 Values drawn_numbers(int64_t elements, uint64_t key) {
@@ -180,3 +182,5 @@ TEST_CASE("columns come apart by groups of heads") {
   join_columns({&first, &second}, 2, 2, again);
   CHECK(again == together);
 }
+
+}  // namespace attention_block_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace checkpointing_test {
+
 namespace {
 
 using Segments = std::vector<CheckpointedSegment>;
@@ -201,3 +203,5 @@ TEST_CASE("modules of a class are marked by the name that their published code h
   CHECK(found.marked == 3);
   CHECK(has_checkpoints(nested.layers));
 }
+
+}  // namespace checkpointing_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace config_networks_test {
+
 namespace {
 
 NamedArgument key(std::string name, int64_t value) { return {std::move(name), value}; }
@@ -261,3 +263,5 @@ TEST_CASE("sizes of a configuration that no network has are refused") {
       describe_config(with_key(llama_keys(), key("rope_scaling", 4)), {}));
   CHECK(scaled.notes.size() == 1);
 }
+
+}  // namespace config_networks_test

@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 
+namespace context_cut_test {
+
 namespace {
 
 Network preset_network(const std::string& name, std::vector<NamedArgument> arguments = {}) {
@@ -109,3 +111,5 @@ TEST_CASE("what cannot be divided by positions is refused with its layer") {
   REQUIRE(flat.ok());
   CHECK(cut_by_positions(flat.network, 2, ContextExchange::ring).is_unmodelled);
 }
+
+}  // namespace context_cut_test

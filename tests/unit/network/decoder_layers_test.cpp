@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace decoder_layers_test {
+
 namespace {
 
 constexpr double step = 1e-4;
@@ -319,3 +321,5 @@ TEST_CASE("an LSTM has torch's parameters, and what torch has beyond is refused"
             .errors.front()
             .is_unmodelled);
 }
+
+}  // namespace decoder_layers_test

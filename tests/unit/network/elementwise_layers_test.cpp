@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace elementwise_layers_test {
+
 namespace {
 
 constexpr double step = 1e-4;
@@ -163,3 +165,5 @@ TEST_CASE("a transposed convolution spreads each input over its window") {
   conv_transpose2d_forward(fp64({1, 2}), fp64({1, 10}), &bias, mirrored, output);
   CHECK(output == fp64({4, 15, 23}));
 }
+
+}  // namespace elementwise_layers_test

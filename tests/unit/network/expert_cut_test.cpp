@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace expert_cut_test {
+
 namespace {
 
 constexpr int64_t tokens = 16;
@@ -69,3 +71,5 @@ TEST_CASE("experts that Megatron-LM cannot divide are refused") {
       cut_by_experts(one_mixture({{"capacity_factor", 1.0}}), {.ranks = 2, .tensor_ranks = 1});
   CHECK(dropping.is_unmodelled);
 }
+
+}  // namespace expert_cut_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace gradient_clipping_test {
+
 namespace {
 Values fp32(std::initializer_list<double> numbers) { return Values::of(DType::fp32, numbers); }
 Values fp64(std::initializer_list<double> numbers) { return Values::of(DType::fp64, numbers); }
@@ -58,3 +60,5 @@ TEST_CASE("a gradient is finite where none of its elements is infinite or NaN") 
   Values half = Values::of(DType::fp16, {65504, 65536});  // beyond its largest number
   CHECK_FALSE(all_finite(half));
 }
+
+}  // namespace gradient_clipping_test

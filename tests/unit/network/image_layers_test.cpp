@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace image_layers_test {
+
 namespace {
 
 Values whole(int64_t elements, uint64_t key) {
@@ -124,3 +126,5 @@ TEST_CASE("a padding of more than half a kernel is refused, as by torch") {
   Values output(DType::fp32, 6);
   CHECK_THROWS_AS(pool2d_forward(fp32({1, 2, 3}), shape, output), ArithmeticError);
 }
+
+}  // namespace image_layers_test

@@ -9,6 +9,8 @@
 
 using namespace lockstep;
 
+namespace loss_part_test {
+
 namespace {
 
 constexpr DType fp64 = DType::fp64;
@@ -94,3 +96,5 @@ TEST_CASE("a target that no rank has is an error") {
       loss_terms(numbers({1, 2}), classes({4}), numbers({2}), {2, 0, 2}, own_score, own_sum),
       std::exception);
 }
+
+}  // namespace loss_part_test

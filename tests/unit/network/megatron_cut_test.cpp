@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace megatron_cut_test {
+
 namespace {
 
 /// GPT-2 medium: width 1024, 16 heads, 24 layers; 1024 positions.
@@ -109,3 +111,5 @@ TEST_CASE("sizes that tensor ranks do not divide are refused with the module") {
   const CutNetwork heads = cut_as_megatron(gpt(51200), 32, false);
   CHECK(heads.why_not.find("16 heads") != std::string::npos);
 }
+
+}  // namespace megatron_cut_test

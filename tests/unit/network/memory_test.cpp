@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace memory_test {
+
 namespace {
 
 LayerDescription layer(std::string kind, std::vector<NamedArgument> arguments = {}) {
@@ -124,3 +126,5 @@ TEST_CASE("a mean of squares makes the squares first and keeps the output that i
   CHECK(memory.losses.front().forward == Bytes(40));
   CHECK(memory.losses.front().backward == Bytes(40));
 }
+
+}  // namespace memory_test

@@ -12,6 +12,8 @@
 
 using namespace lockstep;
 
+namespace min_max_uint8_test {
+
 namespace {
 
 std::vector<int64_t> bytes_of(const Values& compressed, int64_t from, int64_t count) {
@@ -134,3 +136,5 @@ TEST_CASE("a chunk with a number that is not finite is lost, another is not") {
     CHECK(std::isnan(compression_error(numbers, back)));
   }
 }
+
+}  // namespace min_max_uint8_test

@@ -10,6 +10,8 @@
 
 using namespace lockstep;
 
+namespace mixture_test {
+
 namespace {
 
 /// Multiples of 1/64, which every floating type of 32 bits and more holds exactly.
@@ -277,3 +279,5 @@ TEST_CASE("arguments of a mixture that cannot be are refused with a remedy") {
   REQUIRE(narrow.errors.size() == 1);
   CHECK(narrow.errors.front().message == "embed_dim is 4, but the input has shape [5, 6]");
 }
+
+}  // namespace mixture_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace mobile_presets_test {
+
 namespace {
 
 Network mobile(std::string_view name, const std::vector<NamedArgument>& arguments = {}) {
@@ -100,3 +102,5 @@ TEST_CASE("a smaller image of Swin is enlarged to whole windows") {
         Flops(int64_t{42} * 42 * (8 * 96 * 96 + 4 * 49 * 96)));
   CHECK(attention->output == Shape{40, 40, 96});
 }
+
+}  // namespace mobile_presets_test

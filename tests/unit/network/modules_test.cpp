@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace modules_test {
+
 namespace {
 
 LayerDescription linear(int64_t in, int64_t out) {
@@ -64,3 +66,5 @@ TEST_CASE("the input of a module that another feeds gets a gradient") {
   description.input_has_gradient = true;
   CHECK(flops_of(built(description).layers[0], Pass::input_gradient, 1) == Flops(2 * 4 * 8));
 }
+
+}  // namespace modules_test

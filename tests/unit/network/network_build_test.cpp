@@ -5,6 +5,8 @@
 
 using namespace lockstep;
 
+namespace network_build_test {
+
 namespace {
 
 LayerDescription layer(std::string kind, std::vector<NamedArgument> arguments = {},
@@ -219,3 +221,5 @@ TEST_CASE("a list holds several errors of one layer") {
       {.input = Shape{8}, .layers = {layer("Linear", {{"bias", int64_t{1}}, {"oops", true}})}});
   CHECK(result.errors.size() == 4);  // two missing, one of the wrong type, one unknown
 }
+
+}  // namespace network_build_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace offered_layers_test {
+
 namespace {
 
 LayerDescription layer(std::string kind, std::vector<NamedArgument> arguments = {}) {
@@ -122,3 +124,5 @@ TEST_CASE("a TransformerEncoderLayer has the parameters of torch's") {
   CHECK(bare.parameter_elements() == 4 * 64 + 2 * 8 * 16 + 16);
   CHECK(bare.layers[1].kind == LayerKind::layer_norm);  // behind the beginning of the residual
 }
+
+}  // namespace offered_layers_test

@@ -12,6 +12,8 @@
 
 using namespace lockstep;
 
+namespace optimizer_test {
+
 namespace {
 Values fp32(std::initializer_list<double> numbers) { return Values::of(DType::fp32, numbers); }
 Values fp64(std::initializer_list<double> numbers) { return Values::of(DType::fp64, numbers); }
@@ -223,3 +225,5 @@ TEST_CASE("a linear layer starts within one over the root of its fan-in, a norm 
   CHECK(initial_parameter(norm, 1, DType::fp32, Initialisation::small_integers, 3) == fp32({0, 0}));
   CHECK(initial_buffer({"running_var", {2}}, DType::fp32) == fp32({1, 1}));
 }
+
+}  // namespace optimizer_test

@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 
+namespace output_type_test {
+
 namespace {
 
 constexpr DType wide = DType::fp32;
@@ -62,3 +64,5 @@ TEST_CASE("without mixed precision everything is of one type, but indices that a
         DType::fp16);
   CHECK(output_type(layer_of(LayerKind::flatten), DType::int64, DType::fp16, half) == DType::int64);
 }
+
+}  // namespace output_type_test

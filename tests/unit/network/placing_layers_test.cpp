@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace placing_layers_test {
+
 namespace {
 
 LayerDescription placed(std::string kind, std::vector<NamedArgument> arguments = {},
@@ -97,3 +99,5 @@ TEST_CASE("a Concatenate puts its input before what its layers make of it") {
   CHECK(apart.errors.front().message ==
         "[3, 4, 4] cannot stand before [3, 2, 2]: only the first sizes may differ");
 }
+
+}  // namespace placing_layers_test

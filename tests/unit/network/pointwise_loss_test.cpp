@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace pointwise_loss_test {
+
 namespace {
 
 double value_of(const PointwiseLoss& loss, const Values& input, const Values& target) {
@@ -81,3 +83,5 @@ TEST_CASE("the negative logarithmic likelihood leaves ignored rows out") {
   CHECK(gradient == fp64({0, -1.5, 0, 0, -1.5, 0}));
   CHECK_THROWS_AS(nll_forward(scores, int64({1, 2, 0}), 2, true, loss), ArithmeticError);
 }
+
+}  // namespace pointwise_loss_test

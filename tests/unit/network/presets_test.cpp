@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace presets_test {
+
 namespace {
 
 Network preset(std::string_view name, const std::vector<NamedArgument>& arguments = {}) {
@@ -320,3 +322,5 @@ TEST_CASE("preset arguments change shapes, unknown ones are errors") {
   CHECK(
       std::holds_alternative<NetworkError>(describe_preset("mlp", {{"image_size", int64_t{224}}})));
 }
+
+}  // namespace presets_test

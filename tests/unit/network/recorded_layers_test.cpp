@@ -13,6 +13,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace recorded_layers_test {
+
 namespace {
 
 Values sine(int64_t elements, double step) {
@@ -199,3 +201,5 @@ TEST_CASE("squeeze-and-excitation keeps what torch's autograd saves of it") {
   REQUIRE(built.ok());
   CHECK(built.network.activation_bytes(DType::fp32) == 4_B * (314 + 288));
 }
+
+}  // namespace recorded_layers_test

@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace scaling_layers_test {
+
 namespace {
 
 LayerDescription scaling(std::string kind, std::vector<NamedArgument> arguments = {},
@@ -177,3 +179,5 @@ TEST_CASE("attention in shifted windows has the gradients of central differences
     });
   }
 }
+
+}  // namespace scaling_layers_test

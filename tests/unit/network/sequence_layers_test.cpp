@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace sequence_layers_test {
+
 namespace {
 
 // Central differences of a smooth function err by step^2 / 6 of its third derivative, and by the
@@ -178,3 +180,5 @@ TEST_CASE("attention without biases has no place for their gradients") {
                           nullptr, {nullptr, nullptr, &out_gradient, nullptr});
   CHECK(dot(out_gradient, out_gradient) > 0);
 }
+
+}  // namespace sequence_layers_test

@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace shared_batch_norm_test {
+
 namespace {
 
 constexpr double eps = 1e-5;
@@ -117,3 +119,5 @@ TEST_CASE("the input gradients of ranks are those of the whole batch") {
     }
   }
 }
+
+}  // namespace shared_batch_norm_test

@@ -9,6 +9,8 @@
 
 using namespace lockstep;
 
+namespace tensor_parallel_test {
+
 namespace {
 
 using Kind = ParallelStyle::Kind;
@@ -253,3 +255,5 @@ TEST_CASE("what cannot be cut names the module and a remedy") {
   CHECK(gathered.where == "block.down");
   CHECK(gathered.is_unmodelled);
 }
+
+}  // namespace tensor_parallel_test

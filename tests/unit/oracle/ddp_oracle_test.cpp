@@ -7,6 +7,8 @@
 #include "tests/unit/oracle/our_run.hpp"
 
 using namespace lockstep::test;
+
+namespace ddp_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -80,3 +82,5 @@ TEST_CASE("ddp computes the losses, gradients and weights that torch's computes"
 }
 
 TEST_CASE("the recordings cover at least 24 settings") { CHECK(recordings_in("").size() >= 24); }
+
+}  // namespace ddp_oracle_test

@@ -12,6 +12,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace drive_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -168,3 +170,5 @@ TEST_CASE("the drive is read and written as the real DeepSpeed does") {
     CHECK(operations_of(result) == expected);
   }
 }
+
+}  // namespace drive_oracle_test

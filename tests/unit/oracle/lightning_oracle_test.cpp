@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace lightning_oracle_test {
+
 namespace {
 
 RunResult simulated(const RunOptions& options, const ProgramOfRank& program) {
@@ -42,3 +44,5 @@ TEST_CASE("every exception among the recordings of Lightning names one of them")
     CHECK(std::ranges::count(recordings, name, &LightningRecording::name) == 1);
   }
 }
+
+}  // namespace lightning_oracle_test

@@ -13,6 +13,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace memory_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -91,3 +93,5 @@ TEST_CASE("the largest batch of GPT-2 that fits follows from what PyTorch held f
   REQUIRE(ran.results.advice.largest_batch_size);
   CHECK(*ran.results.advice.largest_batch_size == static_cast<int64_t>((room - others) / sample));
 }
+
+}  // namespace memory_oracle_test

@@ -13,6 +13,8 @@
 #include "sim/simulation.hpp"
 
 using namespace lockstep;
+
+namespace metric_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -289,3 +291,5 @@ TEST_CASE("the recordings cover every metric that is modelled") {
     CHECK(recorded.count(name) == 1);
   }
 }
+
+}  // namespace metric_oracle_test

@@ -11,6 +11,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace optimizer_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -72,3 +74,5 @@ TEST_CASE("optimizers keep what torch's keep") {
     CHECK(rule.name() == setting["optimizer"].begin().key());
   }
 }
+
+}  // namespace optimizer_oracle_test

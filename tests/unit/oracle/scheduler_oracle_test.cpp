@@ -14,6 +14,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace scheduler_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -110,3 +112,5 @@ TEST_CASE("schedulers raise what torch raises") {
   }
   CHECK(failures == 7);
 }
+
+}  // namespace scheduler_oracle_test

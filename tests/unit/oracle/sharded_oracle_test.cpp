@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace sharded_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -116,3 +118,5 @@ TEST_CASE("every rank writes as much into a checkpoint as it does in torch and D
     }
   }
 }
+
+}  // namespace sharded_oracle_test

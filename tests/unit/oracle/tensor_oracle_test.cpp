@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace tensor_oracle_test {
 using nlohmann::json;
 
 namespace {
@@ -32,3 +34,5 @@ TEST_CASE("tensor parallelism computes torch's losses and weights") {
     }
   }
 }
+
+}  // namespace tensor_oracle_test

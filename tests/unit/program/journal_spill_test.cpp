@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace journal_spill_test {
+
 namespace {
 
 constexpr uint32_t chunk = LaneJournal::chunk_rows;
@@ -219,3 +221,5 @@ TEST_CASE("a journal is cut also where its rows were spilled") {
     });
   }
 }
+
+}  // namespace journal_spill_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace lane_journal_test {
+
 namespace {
 
 Row numbered(int64_t number) {
@@ -28,3 +30,5 @@ TEST_CASE("a lane's journal that is cut holds the rows before the cut and goes o
     CHECK((size == 0 || journal.row(size - 1).bytes == size - 1));
   }
 }
+
+}  // namespace lane_journal_test

@@ -5,6 +5,8 @@
 
 using namespace lockstep;
 
+namespace rank_classes_test {
+
 TEST_CASE("a value is kept once for each class of ranks") {
   const auto classes = std::make_shared<const RankClasses>(std::vector<uint32_t>{0, 1, 2, 1, 2, 1});
   CHECK(classes->size() == 3);
@@ -101,3 +103,5 @@ TEST_CASE("a group with some ranks of a class stands for no others") {
   CHECK(RankClasses({0, 1, 1}).group_of(1, std::vector<int32_t>{0, 1, 2}).stands_for_all);
   CHECK_FALSE(RankClasses({0, 1, 1}).group_of(1, std::vector<int32_t>{0, 1}).stands_for_all);
 }
+
+}  // namespace rank_classes_test

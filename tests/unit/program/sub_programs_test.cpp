@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace sub_programs_test {
+
 namespace {
 
 constexpr int64_t million = 1'000'000;
@@ -54,3 +56,5 @@ TEST_CASE("a million sub-programs that end at once, and a nest of many, need no 
   CHECK(flat == million);
   CHECK(nested == million / 10);
 }
+
+}  // namespace sub_programs_test

@@ -13,6 +13,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace any_source_test {
 using cli::Rehearsal;
 
 namespace {
@@ -203,3 +205,5 @@ TEST_CASE("some order of drawn messages hangs where the matcher says so, and onl
   CHECK(hanging < 360);
   CHECK(depending > 20);
 }
+
+}  // namespace any_source_test

@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace buffered_sends_test {
+
 namespace {
 
 Finding only_finding(const std::string& statements, const std::string& limit) {
@@ -39,3 +41,5 @@ TEST_CASE("LS108 is a warning up to the eager limit and an error beyond it") {
     CHECK(late.level == Level::error);
   }
 }
+
+}  // namespace buffered_sends_test

@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace control_statements_test {
+
 namespace {
 
 Rehearsal ran(const std::string& text) { return std::move(rehearsed(text).front().result); }
@@ -183,3 +185,5 @@ TEST_CASE("state_dict is local to a rank") {
   CHECK(codes(ran(training("  on_train_epoch_end: [{if: rank == 0, then: [state_dict]}]\n")))
             .empty());
 }
+
+}  // namespace control_statements_test

@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace ends_of_training_test {
+
 namespace {
 
 Rehearsal trained(const std::string& trainer, const std::string& data,
@@ -108,3 +110,5 @@ TEST_CASE("the remedy for padding heals: no other finding comes of it") {
   REQUIRE(few.findings.size() == 1);
   CHECK(few.findings.front().fix.at(0) == "give every rank a sample of its own: 3 at least");
 }
+
+}  // namespace ends_of_training_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace kernel_order_test {
 using cli::Rehearsal;
 
 namespace {
@@ -83,3 +85,5 @@ TEST_CASE("a circle of orders over three groups is found without two groups that
   CHECK(ran.findings[0].code == "LS106");
   CHECK(ran.findings[0].level == Level::warning);
 }
+
+}  // namespace kernel_order_test

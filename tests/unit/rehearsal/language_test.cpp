@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace language_test {
+
 namespace {
 
 Rehearsal ran(const std::string& text) { return std::move(rehearsed(text).front().result); }
@@ -200,3 +202,5 @@ TEST_CASE("a case that is based on itself or on nobody is refused") {
   CHECK(message("{a: {base: a}}").find("based on itself") != std::string::npos);
   CHECK(message("{first: {base: frist}}") == "the file has no case `frist`");
 }
+
+}  // namespace language_test

@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace one_finding_test {
+
 namespace {
 
 Rehearsal only(const std::string& text) { return std::move(rehearsed(text).front().result); }
@@ -393,3 +395,5 @@ TEST_CASE("who started the processes ends them once one of them has failed") {
   CHECK(told("2.6", 0, "launcher: {torchrun: {nproc_per_node: 2}}\n") ==
         "torchrun sees that rank 0 has failed, and ends all processes of that node");
 }
+
+}  // namespace one_finding_test

@@ -6,6 +6,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace rehearse_test {
+
 namespace {
 
 Rehearsal only(const std::string& text, bool find_smallest = false) {
@@ -224,3 +226,5 @@ program: {validation_step: [{log: {name: val_loss, value: loss, sync_dist: true}
                      "the same samples on one device") == 1);
   }
 }
+
+}  // namespace rehearse_test

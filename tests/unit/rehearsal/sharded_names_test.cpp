@@ -5,6 +5,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace sharded_names_test {
 using cli::Rehearsal;
 
 namespace {
@@ -55,3 +57,5 @@ TEST_CASE("what a script calls to read a sharded parameter is that of its strate
     CHECK((fix.find("a scenario has no statement") == std::string::npos) == has_statement);
   }
 }
+
+}  // namespace sharded_names_test

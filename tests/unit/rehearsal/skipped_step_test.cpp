@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace skipped_step_test {
 using cli::Rehearsal;
 
 namespace {
@@ -77,3 +79,5 @@ program:
   CHECK(ran.findings.front().title.find("rank 0 runs optimizer_step (call 2 of the hook) that rank "
                                         "1 does not") == 0);
 }
+
+}  // namespace skipped_step_test

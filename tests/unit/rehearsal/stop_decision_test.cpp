@@ -7,6 +7,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace stop_decision_test {
+
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -146,3 +148,5 @@ TEST_CASE("a rank that stops by its number keeps its code and gets the remedy of
   CHECK(ran.findings.front().code != "LS109");
   CHECK(ran.findings.front().fix.back() == "  - {should_stop: decided}");
 }
+
+}  // namespace stop_decision_test

@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace tensor_lifetime_test {
+
 namespace {
 
 using Codes = std::vector<std::string>;
@@ -221,3 +223,5 @@ TEST_CASE("names that are deleted are gone") {
   CHECK(codes("    - let: {x: 1}\n    - {if: rank == 0, then: [{del: x}]}\n"
               "    - assert: x == 1\n") == Codes{""});
 }
+
+}  // namespace tensor_lifetime_test

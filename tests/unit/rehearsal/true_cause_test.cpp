@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace true_cause_test {
+
 namespace {
 
 Rehearsal only(const std::string& text) { return std::move(rehearsed(text).front().result); }
@@ -340,3 +342,5 @@ TEST_CASE("a time in years is compared with, however long") {
   REQUIRE(ran.expectations.size() == 1);
   CHECK(ran.expectations.front().met);
 }
+
+}  // namespace true_cause_test

@@ -10,6 +10,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace unequal_batches_test {
+
 namespace {
 
 Rehearsal only(const std::string& text) { return std::move(rehearsed(text).front().result); }
@@ -106,3 +108,5 @@ TEST_CASE("a guard that separates the ranks is still the cause") {
   const Finding& finding = only_error(ran);
   CHECK(finding.why.text.find("`rank == 0`") != std::string::npos);
 }
+
+}  // namespace unequal_batches_test

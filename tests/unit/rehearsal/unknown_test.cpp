@@ -7,6 +7,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace unknown_test {
+
 namespace {
 
 std::vector<std::string> codes(const std::string& statements) {
@@ -84,3 +86,5 @@ TEST_CASE("a part of a condition that is known stays as it is on every rank") {
 )yaml")
             .empty());
 }
+
+}  // namespace unknown_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/io/scenario/memory_files.hpp"
 
-namespace lockstep {
+namespace lockstep::defaults_test {
 namespace {
 
 ResolvedScenario resolve(const std::string& text) {
@@ -100,4 +100,4 @@ TEST_CASE("the columns that are assumed draw at different places") {
   CHECK_FALSE(columns[0].expression.root().place == columns[2].expression.root().place);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::defaults_test

@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::sim;
 
+namespace alike_columns_test {
+
 namespace {
 
 TrafficPattern crossing(std::vector<LinkIndex> links) {
@@ -99,3 +101,5 @@ TEST_CASE("a ring crosses the links of its members alike, and a chain does not")
   heavy.weights[1] = 2;
   CHECK(links_uneven_between_columns(heavy, links, 4, members_on) == std::vector<LinkIndex>{0, 1});
 }
+
+}  // namespace alike_columns_test

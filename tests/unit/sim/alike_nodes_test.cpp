@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::literals;
 
+namespace alike_nodes_test {
+
 namespace {
 
 /// Ranks at the first `per_node` devices of every node; rank 0's node is one of its own, and every
@@ -131,3 +133,5 @@ TEST_CASE("what crosses links of some alike nodes alone is not priced") {
   costs.pricing().collective({OpKind::all_to_all, 1_MiB, all, 0, 0});
   CHECK(!costs.communication->is_exact());
 }
+
+}  // namespace alike_nodes_test

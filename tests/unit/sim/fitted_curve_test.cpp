@@ -5,6 +5,8 @@
 using namespace lockstep;
 using namespace lockstep::sim;
 
+namespace fitted_curve_test {
+
 namespace {
 
 MeasuredTime exactly(Time time) { return {time, time, time}; }
@@ -89,3 +91,5 @@ TEST_CASE("a range holds the 5 % and 95 % quantiles of its own part, and 1") {
   CHECK(range_of({}, HeldOut::Part::compute).low == 1);
   CHECK(range_of({}, HeldOut::Part::compute).high == 1);
 }
+
+}  // namespace fitted_curve_test

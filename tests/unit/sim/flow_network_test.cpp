@@ -10,6 +10,8 @@
 
 using namespace lockstep;
 using namespace lockstep::literals;
+
+namespace flow_network_test {
 using sim::FlowNetwork;
 using sim::LinkIndex;
 using sim::TransferPlan;
@@ -292,3 +294,5 @@ TEST_CASE("what stands for others may not meet what crosses the links of those o
   CHECK(network.is_shared_unevenly(network.start({}, of_neighbours, forecasts)));
   CHECK(network.is_shared_unevenly(wide));
 }
+
+}  // namespace flow_network_test

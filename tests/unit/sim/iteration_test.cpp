@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::literals;
 
+namespace iteration_test {
+
 namespace {
 
 // One data-parallel iteration: each layer's gradients travel while earlier layers go backward.
@@ -56,3 +58,5 @@ TEST_CASE("a data-parallel iteration of 16 layers takes as long as the formula s
   CHECK(seconds(simulate_iteration(8).total_time) * 1e3 == Approx(55.693).margin(0.0005));
   CHECK(seconds(simulate_iteration(512).total_time) * 1e3 == Approx(69.042).margin(0.0005));
 }
+
+}  // namespace iteration_test

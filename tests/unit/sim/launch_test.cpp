@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::literals;
 
+namespace launch_test {
+
 namespace {
 
 class BreaksAtTag7 final : public sim::ComputeCost {
@@ -163,3 +165,5 @@ TEST_CASE("a kernel that breaks after its submission fails its rank, not the sim
   CHECK(rows.completion(2).outcome == Outcome::failed);
   CHECK(rows.completion(3).outcome == Outcome::failed);  // it came after the broken one
 }
+
+}  // namespace launch_test

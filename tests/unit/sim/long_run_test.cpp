@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::literals;
 
+namespace long_run_test {
+
 namespace {
 
 /// What a run needs beside its program; outlives it.
@@ -137,3 +139,5 @@ TEST_CASE("the checking board forgets a call that all ranks have posted") {
     CHECK(board.open_calls(world_group) == 0);
   }
 }
+
+}  // namespace long_run_test

@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::sim;
 
+namespace measured_cost_test {
+
 namespace {
 
 MeasuredTime exactly(Time time) { return {time, time, time}; }
@@ -176,3 +178,5 @@ TEST_CASE("the nearest number of measured ranks is by ratio, of two the larger")
   CHECK(nearest_ranks({1, 4}, 2) == 4);
   CHECK(nearest_ranks({2}, 100) == 2);
 }
+
+}  // namespace measured_cost_test

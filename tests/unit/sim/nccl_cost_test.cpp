@@ -10,6 +10,8 @@ using namespace lockstep;
 using namespace lockstep::literals;
 using namespace lockstep::sim;
 
+namespace nccl_cost_test {
+
 namespace {
 
 constexpr int32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -83,3 +85,5 @@ TEST_CASE("variables of NCCL change what the simulation takes") {
 TEST_CASE("ranks without GPUs are priced by their links alone") {
   CHECK(build_costs(*cluster_preset("cpu"), {.world_size = 8}).costs.nccl == nullptr);
 }
+
+}  // namespace nccl_cost_test

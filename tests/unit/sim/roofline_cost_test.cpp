@@ -5,6 +5,8 @@
 using namespace lockstep;
 using namespace lockstep::literals;
 
+namespace roofline_cost_test {
+
 namespace {
 
 /// 100 TFLOP/s on fp16 and 10 on fp32, of which half is reached; 1000 GB/s, of which 80 %.
@@ -109,3 +111,5 @@ TEST_CASE("a straggler without an end stays slow; overlapping intervals multiply
   CHECK(cost.duration(timed(2_ms), RankId{0}, 50_ms) == 6_ms);
   CHECK(cost.duration(timed(4_ms), RankId{0}, 6_ms) == 10_ms);  // 2 ms in 4, 2 ms in 6
 }
+
+}  // namespace roofline_cost_test

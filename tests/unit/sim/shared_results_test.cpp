@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace shared_results_test {
+
 namespace {
 
 SharedValues shared(std::initializer_list<double> numbers) {
@@ -91,3 +93,5 @@ TEST_CASE("who writes to shared values changes no other buffer, nor what was rea
   CHECK(there.load(theirs) == *shared({1, 2, 3}));
   CHECK(*there.share(theirs.part(1, 2)) == *shared({2, 3}));
 }
+
+}  // namespace shared_results_test

@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::sim;
 
+namespace staged_cost_test {
+
 namespace {
 
 Costs costs_of(CollectiveAlgorithms algorithms, bool on_gpus) {
@@ -63,3 +65,5 @@ TEST_CASE("copies of a program keep to PCIe and NVLink beside Gloo") {
     }
   }
 }
+
+}  // namespace staged_cost_test

@@ -9,6 +9,8 @@
 
 using namespace lockstep;
 using namespace lockstep::literals;
+
+namespace topology_cost_test {
 using sim::CollectiveAlgorithms;
 
 namespace {
@@ -235,3 +237,5 @@ TEST_CASE("ranks share a host with those that run on it, not with those that cou
   cluster.occupied = {0, 1, 2, 3};
   CHECK(says(host_of(cluster, {.world_size = 8}), "28"));
 }
+
+}  // namespace topology_cost_test

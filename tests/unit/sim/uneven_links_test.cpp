@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 using namespace lockstep::literals;
+
+namespace uneven_links_test {
 using sim::CollectiveAlgorithms;
 
 namespace {
@@ -63,3 +65,5 @@ TEST_CASE("a group within the node that runs has no other nodes to differ from")
   SevenNodes nodes(CollectiveAlgorithms::tree);
   CHECK(nodes.all_reduce({2, 3}).uneven == nullptr);
 }
+
+}  // namespace uneven_links_test

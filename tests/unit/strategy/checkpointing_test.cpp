@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace checkpointing_test {
+
 namespace {
 
 enum class Marked : uint8_t { none, torch, fairscale };
@@ -276,3 +278,5 @@ TEST_CASE("batch norm in a segment tracks its statistics twice, under FairScale'
   CHECK(once[2].integer(0) == 1);
   CHECK(twice[2].integer(0) == 2);
 }
+
+}  // namespace checkpointing_test

@@ -14,6 +14,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace loss_scale_test {
 using nlohmann::json;
 
 namespace {
@@ -320,3 +322,5 @@ TEST_CASE("a scaler complains where there was no backward, or no gradient") {
   CHECK(message_with(false).find("Attempted unscale_ but _scale is None") != std::string::npos);
   CHECK(message_with(true).find("No inf checks were recorded") != std::string::npos);
 }
+
+}  // namespace loss_scale_test

@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace modules_test {
+
 namespace {
 
 constexpr size_t player = 0;
@@ -150,3 +152,5 @@ TEST_CASE("one module run into another trains as one network of their layers doe
   CHECK(trained(chained, 3, through_both) == trained(whole, 3, {}));
   CHECK(trained(whole, 3, {}) != trained(whole, 0, {}));
 }
+
+}  // namespace modules_test

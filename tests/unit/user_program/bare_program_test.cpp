@@ -5,6 +5,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace bare_program_test {
+
 namespace {
 
 std::string bare(int ranks, const std::string& statements, const std::string& more = "") {
@@ -239,3 +241,5 @@ TEST_CASE("a batch of messages names its sources and keeps to one group") {
         "All ops need to use the same group.");
   CHECK(ended(both + "any, as: y}}]", "2.5").kind == RankEnd::Kind::finished);
 }
+
+}  // namespace bare_program_test

@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace children_test {
+
 namespace {
 
 Ran trained(const std::string& strategy, const std::string& program,
@@ -70,3 +72,5 @@ TEST_CASE("spawned, forked and scripted processes make the same calls") {
     CHECK(ran.preparation.strategy == strategy);
   }
 }
+
+}  // namespace children_test

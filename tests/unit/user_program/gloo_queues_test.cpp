@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace gloo_queues_test {
+
 namespace {
 
 Op message(OpKind kind, int32_t peer, int32_t tag = 0, GroupId group = {}) {
@@ -63,3 +65,5 @@ TEST_CASE("too many peers share queues, of which none is another's") {
   }
   CHECK(queues.of(message(OpKind::send, 0)) == queues.of(message(OpKind::send, queue::messages)));
 }
+
+}  // namespace gloo_queues_test

@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace gradient_test {
+
 namespace {
 
 // SGD changes a parameter by lr times its gradient, so one step tells a gradient by its lr.
@@ -153,3 +155,5 @@ TEST_CASE("without a process group all_gather gives its data as they are") {
       train(", all_gather: {tensor: loss, as: y}, let: {loss: 2 * y}", on_cpus(1, "auto"));
   CHECK(equal(own, train("", on_cpus(1, "auto"), 0.25)));
 }
+
+}  // namespace gradient_test

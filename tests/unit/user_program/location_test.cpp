@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace location_test {
+
 namespace {
 
 Ran trained(const std::string& devices, const std::string& program,
@@ -171,3 +173,5 @@ TEST_CASE("a list of tensors on several devices is not joined") {
   CHECK(joined("cpu") == "LS310");
   CHECK(joined("device").empty());
 }
+
+}  // namespace location_test

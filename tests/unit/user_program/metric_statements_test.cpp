@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace metric_statements_test {
+
 namespace {
 
 // Rank 0 gets the even samples: batches (1 of 2 found) and (2 of 2); rank 1 one false alarm.
@@ -198,3 +200,5 @@ program:
   CHECK(ran.log(0).metrics.at("most") == Approx(1));
   CHECK(ran.log(0).metrics.at("points") == Approx(6));
 }
+
+}  // namespace metric_statements_test

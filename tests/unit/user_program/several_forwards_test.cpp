@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace several_forwards_test {
+
 namespace {
 
 std::string step(const std::string& strategy, const std::string& statements,
@@ -139,3 +141,5 @@ TEST_CASE("automatic optimization goes back through all that the loss is made of
     check_equal(train(automatic(strategy, twice)), train(step(strategy, apart)));
   }
 }
+
+}  // namespace several_forwards_test

@@ -73,7 +73,7 @@ const std::vector<AlgorithmRow>& algorithms() {
 }
 
 const AlgorithmRow& algorithm_of(const StrategyArguments& arguments) {
-  const std::string name = ArgumentReader(arguments, bagua_rows).text("algorithm");
+  const std::string name = StrategyArgumentReader(arguments, bagua_rows).text("algorithm");
   Names names;
   for (const AlgorithmRow& row : algorithms()) {
     if (row.name == name) {
@@ -105,7 +105,7 @@ void refuse_foreign_arguments(const StrategyArguments& arguments, const Algorith
   }
 }
 
-int64_t at_least(const ArgumentReader& read, const std::string& name, int64_t least) {
+int64_t at_least(const StrategyArgumentReader& read, const std::string& name, int64_t least) {
   const int64_t value = read.integer(name);
   if (value < least) {
     throw ArgumentProblem(
@@ -114,7 +114,7 @@ int64_t at_least(const ArgumentReader& read, const std::string& name, int64_t le
   return value;
 }
 
-Bytes bucket_size_of(const ArgumentReader& read) {
+Bytes bucket_size_of(const StrategyArgumentReader& read) {
   constexpr double most_mebibytes = 1e9;
   const double mebibytes = read.number("bucket_size_mb");
   if (!(mebibytes > 0) || mebibytes > most_mebibytes) {
@@ -124,7 +124,7 @@ Bytes bucket_size_of(const ArgumentReader& read) {
   return Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
 }
 
-bool shifts_one(const ArgumentReader& read, const AlgorithmRow& row) {
+bool shifts_one(const StrategyArgumentReader& read, const AlgorithmRow& row) {
   const std::string mode = read.text("peer_selection_mode");
   const bool may_shift = row.algorithm == BaguaAlgorithm::decentralized;
   if (mode != "all" && (mode != "shift_one" || !may_shift)) {
@@ -181,7 +181,7 @@ BaguaOptions options_from(const TrainingPlan& plan, const StrategyArguments& arg
   refuse_foreign_arguments(arguments, row);
   BaguaOptions options;
   options.algorithm = row.algorithm;
-  const ArgumentReader read(arguments, bagua_rows);
+  const StrategyArgumentReader read(arguments, bagua_rows);
   options.flatten = read.boolean("flatten");
   options.hierarchical = arguments.boolean("hierarchical", row.hierarchical);
   options.average = read.boolean("average");

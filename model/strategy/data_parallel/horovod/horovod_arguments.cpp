@@ -32,7 +32,7 @@ constexpr std::array horovod_rows{
 constexpr double most_mebibytes = 1e6;
 constexpr double most_milliseconds = 1e6;
 
-double number_from(const ArgumentReader& read, const std::string& name, double most) {
+double number_from(const StrategyArgumentReader& read, const std::string& name, double most) {
   const double value = read.number(name);
   if (!(value >= 0) || value > most) {
     throw ArgumentProblem("strategy argument " + name + " must be at least 0", name);
@@ -57,7 +57,7 @@ void check_adasum(const TrainingPlan& plan, const HorovodOptions& options) {
 }
 
 HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const ArgumentReader read(arguments, horovod_rows);
+  const StrategyArgumentReader read(arguments, horovod_rows);
   HorovodOptions options;
   options.passes_per_step = read.integer("backward_passes_per_step");
   if (options.passes_per_step < 1) {

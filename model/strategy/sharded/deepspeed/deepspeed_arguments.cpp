@@ -32,7 +32,7 @@ bool is_drive(const std::string& where, const char* device) {
 }
 
 // `thread_count` is not the key that DeepSpeed reads (swap_tensor/aio_config.py).
-void set_offload(const ArgumentReader& read, DeepSpeedOptions& options) {
+void set_offload(const StrategyArgumentReader& read, DeepSpeedOptions& options) {
   options.offloads_optimizer = read.boolean("offload_optimizer");
   options.offloads_parameters = read.boolean("offload_parameters");
   if (read.boolean("cpu_offload") || read.boolean("cpu_offload_params") ||
@@ -56,7 +56,7 @@ void set_offload(const ArgumentReader& read, DeepSpeedOptions& options) {
 
 // Arguments of Lightning's class (strategies/deepspeed.py), which makes a configuration of them.
 DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
-  const ArgumentReader read(arguments, deepspeed_arguments());
+  const StrategyArgumentReader read(arguments, deepspeed_arguments());
   DeepSpeedOptions options;
   options.stage = read.boolean("zero_optimization") ? read.integer("stage") : 0;
   options.contiguous_gradients = read.boolean("contiguous_gradients");
@@ -177,7 +177,7 @@ std::vector<std::pair<std::string, std::string>> without_effect(
     }
     return found;
   }
-  const ArgumentReader read(arguments, deepspeed_arguments());
+  const StrategyArgumentReader read(arguments, deepspeed_arguments());
   const DeepSpeedOptions options = from_arguments(arguments);
   if (options.offloads_parameters && options.stage != 3) {
     found.emplace_back("offload_parameters",
@@ -243,8 +243,8 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
                           "config");
   }
   DeepSpeedOptions options = options_from(arguments);
-  options.saves_frozen =
-      !ArgumentReader(arguments, deepspeed_arguments()).boolean("exclude_frozen_parameters");
+  options.saves_frozen = !StrategyArgumentReader(arguments, deepspeed_arguments())
+                              .boolean("exclude_frozen_parameters");
   if (is_configured) {
     check_deepspeed_types(plan, arguments);
     deepspeed_objects(with_keys_of_today(arguments));

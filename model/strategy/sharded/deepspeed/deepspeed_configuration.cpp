@@ -25,7 +25,7 @@ LossScaler::Options deepspeed_loss_scale(const StrategyArguments& arguments,
                                          const std::string& prefix) {
   // DeepSpeed's own defaults (runtime/constants.py) are those of Lightning's arguments.
   const StrategyArguments none;
-  const ArgumentReader defaults(none, deepspeed_arguments());
+  const StrategyArgumentReader defaults(none, deepspeed_arguments());
   LossScaler::Options options;
   const auto name = [&prefix](const char* key) { return prefix + key; };
   options.loss_scale = arguments.number(name("loss_scale"), defaults.number("loss_scale"));

@@ -257,7 +257,7 @@ constexpr std::array sharded_rows{
 
 ShardedDataParallelOptions options_from(const TrainingPlan& plan,
                                         const StrategyArguments& arguments) {
-  const ArgumentReader read(arguments, sharded_rows);
+  const StrategyArgumentReader read(arguments, sharded_rows);
   ShardedDataParallelOptions options;
   if (arguments.has("reduce_buffer_size")) {
     options.reduce_buffer_size = read.integer("reduce_buffer_size");

@@ -52,7 +52,7 @@ constexpr std::array fully_sharded_rows{
 };
 
 void check_modelled(const StrategyArguments& arguments) {
-  const ArgumentReader read(arguments, fully_sharded_rows);
+  const StrategyArgumentReader read(arguments, fully_sharded_rows);
   check_nested_names(arguments, {"DDPFullyShardedStrategy", nested_names});
   if (!read.boolean("flatten_parameters")) {
     throw UnmodelledArgument(
@@ -88,7 +88,7 @@ void read_types(const TrainingPlan& plan, const StrategyArguments& arguments,
     }
     options.compute_dtype = asked;
   }
-  const ArgumentReader read(arguments, fully_sharded_rows);
+  const StrategyArgumentReader read(arguments, fully_sharded_rows);
   options.fp32_reduce_scatter = read.boolean("fp32_reduce_scatter");
   if (options.fp32_reduce_scatter && !is_mixed) {
     throw RefusedArgument("ValueError: fp32_reduce_scatter requires mixed_precision=True",
@@ -99,7 +99,7 @@ void read_types(const TrainingPlan& plan, const StrategyArguments& arguments,
 FairScaleShardingOptions fully_sharded_options(const TrainingPlan& plan,
                                                const StrategyArguments& arguments) {
   check_modelled(arguments);
-  const ArgumentReader read(arguments, fully_sharded_rows);
+  const StrategyArgumentReader read(arguments, fully_sharded_rows);
   FairScaleShardingOptions options;
   options.reshard_after_forward = read.boolean("reshard_after_forward");
   options.bucket_cap_mb = read.number("bucket_cap_mb");

@@ -176,7 +176,7 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyA
   set_output_type(plan, arguments, options);
   options.offload = offloads(arguments);
   options.saves_in_parts =
-      ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
+      StrategyArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
   if (!options.saves_in_parts && options.tensor_ranks > 1) {
     throw UnmodelledArgument(
         "a checkpoint of rank 0 alone beside tensor parallelism is not modelled",

@@ -228,7 +228,7 @@ void check_hybrid(const StrategyArguments& arguments, bool has_default_group) {
 // FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type. Before Lightning
 // 2.6 it gathered fp32, for autocast to narrow.
 void set_types(const TrainingPlan& plan, const StrategyArguments& arguments,
-               const ArgumentReader& read, FullyShardedOptions& options) {
+               const StrategyArgumentReader& read, FullyShardedOptions& options) {
   const std::string mixed = "mixed_precision.";
   const bool is_given = names_policy(arguments, "mixed_precision");
   const bool is_wide = read.boolean("wide_mixed_precision");
@@ -285,7 +285,7 @@ void set_ignored(const TrainingPlan& plan, const StrategyArguments& arguments,
 FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& given) {
   const StrategyArguments arguments = without_class_names(given, nested_classes);
   check_nested_names(arguments, {"FSDPStrategy", nested_names, unmodelled_names});
-  const ArgumentReader read(arguments, fsdp_rows);
+  const StrategyArgumentReader read(arguments, fsdp_rows);
   FullyShardedOptions options;
   options.sharding =
       one_of(in_upper_case(read.text(sharding_strategy)), sharding_strategy, shardings);

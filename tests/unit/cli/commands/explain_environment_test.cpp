@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::cli;
 
+namespace explain_environment_test {
+
 namespace {
 
 const std::string guide = LOCKSTEP_SOURCE_DIR "/scenarios/guide-environment.yaml";
@@ -55,3 +57,5 @@ TEST_CASE("--env needs a scenario") {
   CHECK(explained({}).code == ExitCode::usage);
   CHECK(explained({"/nowhere.yaml"}).code == ExitCode::bad_input);
 }
+
+}  // namespace explain_environment_test

@@ -10,6 +10,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace side_by_side_test {
+
 namespace {
 
 // A Linear of 1024 x 1024 with its bias: 4 bytes for each of 1,049,600 parameters are 4.004 MiB.
@@ -100,3 +102,5 @@ TEST_CASE("the fastest and the smallest are marked, and strategies told where th
                          "max_steps: 4}}\n"),
                    "strategy"));
 }
+
+}  // namespace side_by_side_test

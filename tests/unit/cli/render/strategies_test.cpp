@@ -12,6 +12,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace strategies_test {
+
 namespace {
 
 std::vector<std::string> lines_of_table(const std::vector<std::string>& names, bool verified) {
@@ -86,3 +88,5 @@ TEST_CASE("the strategies to compare are each known, once") {
     CHECK((!choice.refusal.empty() || standard_strategies().find(choice.name) != nullptr));
   }
 }
+
+}  // namespace strategies_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace calibration_file_test {
+
 namespace {
 
 const std::string origin = R"("origin": {"lockstep_version": "0.1.0", "backend": "gloo",
@@ -123,3 +125,5 @@ TEST_CASE("a file that is too long, or not there, is refused unread") {
   CHECK_THROWS_AS(read_calibration("/nowhere/at/all.json"), CalibrationError);
   CHECK_THROWS_AS(read_calibration("/"), CalibrationError);
 }
+
+}  // namespace calibration_file_test

@@ -5,6 +5,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace expression_test {
+
 namespace {
 
 /// "4: message" of the first error, with the offset in the text.
@@ -189,3 +191,5 @@ TEST_CASE("what a value prints reads back as that value") {
     CHECK(value_of(text_of(once)) == once);
   }
 }
+
+}  // namespace expression_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace quantity_test {
+
 namespace {
 
 template <class T>
@@ -126,3 +128,5 @@ TEST_CASE("what does not fit in 64 bits is an error, never a wrong number") {
   CHECK(message(parse_bytes("1e4000 B")) == "the size in bytes does not fit in 64 bits");
   CHECK(message(parse_bytes("0e4000 B")) == "no error");
 }
+
+}  // namespace quantity_test

@@ -9,6 +9,8 @@
 
 using namespace lockstep;
 
+namespace temporary_store_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,3 +88,5 @@ TEST_CASE("a store without room keeps what it has and says that there is no more
   bytes.resize(200'000);
   CHECK_THROWS_AS(store.load(*kept, bytes), StoreError);
 }
+
+}  // namespace temporary_store_test

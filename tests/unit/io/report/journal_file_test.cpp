@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "io/report/checksum.hpp"
+#include "io/file/checksum.hpp"
 #include "io/report/report_error.hpp"
 
 using namespace lockstep;
+
+namespace journal_file_test {
 
 namespace {
 
@@ -284,3 +286,5 @@ TEST_CASE("a journal file of the format without checksums is reported as such") 
 TEST_CASE("a journal file that cannot be made says why") {
   CHECK_THROWS_AS(JournalFile("/nowhere/at/all.journal", 0, 1), std::system_error);
 }
+
+}  // namespace journal_file_test

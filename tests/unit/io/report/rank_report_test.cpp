@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace rank_report_test {
+
 namespace {
 
 RunResult empty_result(int32_t ranks) {
@@ -253,3 +255,5 @@ TEST_CASE("a report of the format without checksums is reported as such") {
   RankLog log;
   CHECK_THROWS_WITH(add_rank_report(old, 1, result, log), Catch::Contains("of format 5"));
 }
+
+}  // namespace rank_report_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/io/scenario/memory_files.hpp"
 
-namespace lockstep {
+namespace lockstep::limits_test {
 
 using test::load_text;
 
@@ -154,4 +154,4 @@ TEST_CASE("the caret stands below the mistake, also behind letters of several by
                              std::string(23, ' ') + "^^^^^\n"));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::limits_test

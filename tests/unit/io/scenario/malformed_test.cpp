@@ -4,7 +4,7 @@
 
 #include "tests/unit/io/scenario/memory_files.hpp"
 
-namespace lockstep {
+namespace lockstep::malformed_test {
 namespace {
 
 /// A text with one mistake. `^^` stands where the complaint must point and is not part of the text.
@@ -310,4 +310,4 @@ TEST_CASE("expectations that nothing can judge are refused") {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::malformed_test

@@ -10,7 +10,7 @@
 #include "io/scenario/statements/statement_table.hpp"
 #include "io/schema/schema.hpp"
 
-namespace lockstep {
+namespace lockstep::schema_page_test {
 namespace {
 
 using Cells = std::vector<std::string>;
@@ -174,4 +174,4 @@ TEST_CASE("the schema has every key of every section") {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::schema_page_test

@@ -4,6 +4,8 @@
 #include "tests/unit/written_files.hpp"
 
 using namespace lockstep;
+
+namespace sweep_file_test {
 using lockstep::test::WrittenFiles;
 
 namespace {
@@ -124,3 +126,5 @@ TEST_CASE("every case belongs to one shard") {
     CHECK(owners == 1);
   }
 }
+
+}  // namespace sweep_file_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace sweep_filter_test {
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -84,3 +86,5 @@ TEST_CASE("a text is read as the value that it means") {
   CHECK(value_of_text("") == Value(""));
   CHECK(value_of_text("inf") == Value("inf"));
 }
+
+}  // namespace sweep_filter_test

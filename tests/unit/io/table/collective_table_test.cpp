@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace collective_table_test {
+
 namespace {
 
 CollectiveTable read(const std::string& text) {
@@ -69,3 +71,5 @@ TEST_CASE("collective measurements: a file that is not there, and a folder") {
   CHECK(read_collective_table(file.substr(0, file.size() - 2)).diagnostics.front().message ==
         "this is a folder, not a file");
 }
+
+}  // namespace collective_table_test

@@ -10,6 +10,8 @@
 
 using namespace lockstep;
 
+namespace csv_table_test {
+
 namespace {
 
 /// A file that is gone after the test.
@@ -134,3 +136,5 @@ TEST_CASE("the rows of a CSV file are the samples of its loader") {
   REQUIRE(loaded.diagnostics.size() == 1);  // the group `score` is known, `scores` is not
   CHECK(loaded.diagnostics.front().message == "`scores` is not defined here");
 }
+
+}  // namespace csv_table_test

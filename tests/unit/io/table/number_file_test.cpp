@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace number_file_test {
+
 namespace {
 
 NumberFile numbers_of(const std::string& text) {
@@ -42,3 +44,5 @@ TEST_CASE("a faulty file of numbers is named with line and column") {
   CHECK(fault_of("1 1e999").message == "`1e999` is not a finite number");
   CHECK(fault_of("# nothing\n").message == "the file holds no numbers");
 }
+
+}  // namespace number_file_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace throughput_table_test {
+
 namespace {
 
 ThroughputTable read_throughputs(const std::string& text) {
@@ -60,3 +62,5 @@ TEST_CASE("published throughputs: what is wrong is named with its place") {
   refused_throughputs("row_id,gpu\na,V100\na,V100\n", 3, 1, "row_id `a` twice");
   refused_throughputs("row_id,gpu\n", 0, 1, "no measured rows");
 }
+
+}  // namespace throughput_table_test

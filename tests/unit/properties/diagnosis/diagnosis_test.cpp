@@ -6,6 +6,8 @@
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
+
+namespace diagnosis_test {
 using test::JournalBuilder;
 
 namespace {
@@ -211,3 +213,5 @@ TEST_CASE("twenty thousand hung ranks are diagnosed") {
   CHECK(findings[0].code == "LS102");
   CHECK(findings[0].ranks == RankSet({123}));
 }
+
+}  // namespace diagnosis_test

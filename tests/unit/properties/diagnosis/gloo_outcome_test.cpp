@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace gloo_outcome_test {
+
 namespace {
 
 using enum GlooOutcome;
@@ -57,3 +59,5 @@ TEST_CASE("calls of different kinds or roots never meet over Gloo") {
                                        {OpKind::broadcast, 16, 4, 1}};
   CHECK(gloo_outcomes(roots) == Outcomes{waits, waits});
 }
+
+}  // namespace gloo_outcome_test

@@ -8,6 +8,8 @@
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
+
+namespace parting_test {
 using test::JournalBuilder;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("statements within a statement end with it") {
   CHECK(sites_at(4) == std::vector<SiteId>{outer});
   CHECK(sites_at(7).empty());
 }
+
+}  // namespace parting_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace shrink_test {
+
 namespace {
 
 std::string value_of(std::span<const Setting> settings, const std::string& name,
@@ -50,3 +52,5 @@ TEST_CASE("the search ends at its bound and says so") {
   CHECK(shrunk.runs == 3);
   CHECK_FALSE(shrunk.finished);
 }
+
+}  // namespace shrink_test

@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::literals;
 
+namespace simulated_runs_test {
+
 namespace {
 
 std::vector<Finding> findings_of(int32_t ranks, const ProgramOfRank& program,
@@ -160,3 +162,5 @@ TEST_CASE("simulated: overlapped reductions are clean, without the wait they are
   CHECK(findings[0].code == "LS201");
   CHECK(findings[0].site() == second_site);
 }
+
+}  // namespace simulated_runs_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace decisions_agree_test {
+
 namespace {
 
 MonitoredDecision decision(std::vector<RankDecisions> ranks) {
@@ -59,3 +61,5 @@ TEST_CASE("ranks that were made to agree are a warning") {
   CHECK(findings[0].title == "ranks disagree whether ModelCheckpoint saves");
   CHECK(findings[0].follows.at(0) == "it does so on no rank, because some ranks decide against it");
 }
+
+}  // namespace decisions_agree_test

@@ -5,6 +5,8 @@
 
 using namespace lockstep;
 
+namespace learning_rate_scaled_test {
+
 namespace {
 
 // 8 ranks with batches of 32, a rate of 0.1 found on one of them.
@@ -64,3 +66,5 @@ TEST_CASE("a smaller batch asks for a smaller rate") {
   use.rate = 0.05;
   CHECK(title(use).empty());
 }
+
+}  // namespace learning_rate_scaled_test

@@ -5,6 +5,8 @@
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
+
+namespace matched_collectives_test {
 using test::JournalBuilder;
 
 namespace {
@@ -373,3 +375,5 @@ TEST_CASE("a hundred thousand ranks with fifty calls are compared") {
           "ranks 0-77776, 77778-99999 never call it");
   }
 }
+
+}  // namespace matched_collectives_test

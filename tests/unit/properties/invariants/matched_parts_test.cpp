@@ -5,6 +5,8 @@
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
+
+namespace matched_parts_test {
 using test::JournalBuilder;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("a receive from any rank is compared with the message that it got") {
   }
   CHECK(matched_parts(journal.run()).empty());
 }
+
+}  // namespace matched_parts_test

@@ -6,6 +6,8 @@
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
+
+namespace no_deadlock_test {
 using test::JournalBuilder;
 
 namespace {
@@ -257,3 +259,5 @@ TEST_CASE("messages of two tags never meet, and the tags are named") {
         "if both are the same message, give them the same tag; otherwise");
   CHECK(findings[0].fix.size() > 1);
 }
+
+}  // namespace no_deadlock_test

@@ -5,6 +5,8 @@
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
+
+namespace no_race_test {
 using test::JournalBuilder;
 using test::Lists;
 
@@ -211,3 +213,5 @@ TEST_CASE("one statement in a loop over fresh buffers is one finding") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].follows.back() == "the same on 50 buffers");
 }
+
+}  // namespace no_race_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace sample_order_test {
+
 namespace {
 
 // Two ranks, four samples each, two epochs.
@@ -48,3 +50,5 @@ TEST_CASE("training may pad, but not give all samples to all ranks") {
   REQUIRE(samples_divided(whole, 3).size() == 1);
   CHECK(samples_divided(whole, 3)[0].level == Level::error);
 }
+
+}  // namespace sample_order_test

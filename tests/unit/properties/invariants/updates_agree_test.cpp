@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace updates_agree_test {
+
 namespace {
 
 constexpr SiteId step_site{7};
@@ -142,3 +144,5 @@ TEST_CASE("nothing is said about updates that did not fit into the log of a rank
   merged.back().times = 2;  // the log had room for this one, as it is the same again
   CHECK(judged({all, merged}).empty());
 }
+
+}  // namespace updates_agree_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace metric_is_global_test {
+
 namespace {
 
 GlobalMetric metric(std::initializer_list<double> values) {
@@ -153,3 +155,5 @@ TEST_CASE("what stands behind a guard of the rank is LS302, and what is reduced 
   loss.single_device = 0.25;
   CHECK(codes(loss).empty());
 }
+
+}  // namespace metric_is_global_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace rounding_test {
+
 namespace {
 
 Layer linear(int64_t in, int64_t out) {
@@ -45,3 +47,5 @@ TEST_CASE("mixed precision rounds to the narrow type seven times a product and t
   network.layers = {linear(8, 16), relu, linear(16, 2)};
   CHECK(narrow_operations(network) == 16);
 }
+
+}  // namespace rounding_test

@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::cli;
 
+namespace row_scenario_test {
+
 namespace {
 
 ThroughputRow row_with(std::initializer_list<std::pair<const char*, const char*>> cells) {
@@ -249,3 +251,5 @@ TEST_CASE("accuracy: errors of predictions") {
   PredictedRow none;
   CHECK(summarize("all", {&none}).rows == 0);
 }
+
+}  // namespace row_scenario_test

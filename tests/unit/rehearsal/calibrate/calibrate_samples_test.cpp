@@ -10,6 +10,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace calibrate_samples_test {
+
 namespace {
 
 OneRun simulated(const std::string& text) {
@@ -154,3 +156,5 @@ program:
   CHECK(all_reduce->points[0].bytes == 4000_B);
   CHECK(all_reduce->points[0].time.median == 2_us + 4_us);
 }
+
+}  // namespace calibrate_samples_test

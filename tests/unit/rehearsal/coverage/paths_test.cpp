@@ -9,7 +9,7 @@
 #include "rehearsal/coverage/leave_out.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::cli::paths_test {
 namespace {
 
 using PathsOfCases = std::vector<std::vector<uint64_t>>;
@@ -105,4 +105,4 @@ cases:
 }
 
 }  // namespace
-}  // namespace lockstep::cli
+}  // namespace lockstep::cli::paths_test

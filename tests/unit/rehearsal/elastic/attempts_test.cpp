@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace attempts_test {
+
 namespace {
 
 // 64 samples on 4 ranks in batches of 4: 4 steps per epoch.
@@ -131,3 +133,5 @@ TEST_CASE("a failure rate without restarts has no effect, and says so") {
     return problem.message == "`mtbf` has no effect here: nothing starts ranks again";
   }));
 }
+
+}  // namespace attempts_test

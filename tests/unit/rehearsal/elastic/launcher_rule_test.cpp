@@ -5,6 +5,8 @@
 using namespace lockstep;
 using namespace lockstep::cli;
 
+namespace launcher_rule_test {
+
 namespace {
 
 ElasticLauncher torchrun(int64_t least, int64_t most, int64_t max_restarts) {
@@ -95,3 +97,5 @@ TEST_CASE("what a restart takes follows from torchrun's time limits") {
   down = downtime_of(launcher, facts);
   CHECK(down.detection + down.rendezvous == 15_s + 30_s);
 }
+
+}  // namespace launcher_rule_test

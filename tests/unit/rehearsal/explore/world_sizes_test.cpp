@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace world_sizes_test {
+
 namespace {
 
 Rehearsal only(const std::string& text) { return std::move(rehearsed(text).front().result); }
@@ -99,3 +101,5 @@ TEST_CASE("the strategy's sizes follow the number of ranks") {
   CHECK(render_verify(sharded(", mesh: [1, 4]", "[]"), Style{}).find("world_sizes=[8]") !=
         std::string::npos);
 }
+
+}  // namespace world_sizes_test

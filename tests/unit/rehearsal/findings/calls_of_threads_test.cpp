@@ -11,6 +11,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace calls_of_threads_test {
+
 namespace {
 
 // Buckets of 209 bytes: the last layer and the first are apart.
@@ -117,3 +119,5 @@ TEST_CASE("a user's call in place of a thread's is a finding of its own") {
   add_unordered_calls(run, findings);
   CHECK(codes_of_thread_calls(findings) == ThreadCodes{"LS101", "LS103"});
 }
+
+}  // namespace calls_of_threads_test

@@ -10,6 +10,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace logged_keys_test {
+
 namespace {
 
 Rehearsal evaluated(const std::string& validation_step, const std::string& more = "") {
@@ -280,3 +282,5 @@ TEST_CASE("what is made of the network's loss is judged where the training is th
       judged("  validation_step: [{log: {name: x, value: loss * world_size, sync_dist: true}}]\n");
   REQUIRE(found(scaled, "LS301") != nullptr);
 }
+
+}  // namespace logged_keys_test

@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace missing_values_test {
+
 namespace {
 
 /// A training of two ranks, on GPUs.
@@ -129,3 +131,5 @@ TEST_CASE("roundings of 16 bits are not a metric that is wrong") {
     }
   }
 }
+
+}  // namespace missing_values_test

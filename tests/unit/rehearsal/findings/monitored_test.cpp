@@ -7,6 +7,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace monitored_test {
+
 namespace {
 
 std::string text_of(const std::string& value, const std::string& more,
@@ -128,3 +130,5 @@ TEST_CASE("a second fit that trains no more leaves what monitors as it was") {
   text.replace(text.find("program:\n"), 9, "program:\n  main: [fit, fit]\n");
   CHECK(codes(verified(text)).empty());
 }
+
+}  // namespace monitored_test

@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace sharded_training_test {
+
 namespace {
 
 std::vector<cli::Job> sharded_cases() {
@@ -91,3 +93,5 @@ expect: [no_findings]
   const std::vector<std::string>& seen = jobs[0].result.coverage.looked_at;
   CHECK(std::ranges::find(seen, "the same samples on one device") != seen.end());
 }
+
+}  // namespace sharded_training_test

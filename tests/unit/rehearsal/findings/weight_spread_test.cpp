@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace weight_spread_test {
+
 namespace {
 
 /// One parameter of two elements on two ranks that average weights.
@@ -54,3 +56,5 @@ TEST_CASE("a weight that is no number on one rank is as far apart as can be, whi
     CHECK(std::isnan(cli::weight_spread(run)->apart));
   }
 }
+
+}  // namespace weight_spread_test

@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace expectations_test {
+
 namespace {
 
 Judged judged(const std::string& text) {
@@ -123,3 +125,5 @@ TEST_CASE("what no finding could meet is refused") {
   CHECK(refusal("warning LS999").find("no finding has the code") != std::string::npos);
   CHECK(refusal("no_hang on rank 1").find("whole run") != std::string::npos);
 }
+
+}  // namespace expectations_test

@@ -6,6 +6,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace judge_test {
+
 namespace {
 
 // Ten milliseconds, exactly.
@@ -80,3 +82,5 @@ TEST_CASE("what no run gives is not judged, and what this run lacks is not met")
   CHECK_FALSE(step.met);
   CHECK(step.actual == "step_time: there was no optimizer step");
 }
+
+}  // namespace judge_test

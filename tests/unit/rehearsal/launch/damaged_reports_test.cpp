@@ -17,6 +17,8 @@
 using namespace lockstep;
 using namespace lockstep::cli;
 
+namespace damaged_reports_test {
+
 namespace {
 
 constexpr const char* text = R"yaml(version: 1
@@ -162,3 +164,5 @@ TEST_CASE("what is no file in a folder of reports is named and not waited for") 
   CHECK(says(device, "rank-1.report: this is a device"));
   CHECK(device.code == ExitCode::real_run_failed);
 }
+
+}  // namespace damaged_reports_test

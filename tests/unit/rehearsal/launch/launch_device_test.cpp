@@ -7,7 +7,7 @@
 #include "rehearsal/launch/occupancy.hpp"
 #include "rehearsal/launch/shared_gpu.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::cli::launch_device_test {
 
 namespace {
 
@@ -110,4 +110,4 @@ TEST_CASE("streams are busy while any operation runs, counted once") {
   CHECK(stream_occupancy(journal, Time(0)) == 0);
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::cli::launch_device_test

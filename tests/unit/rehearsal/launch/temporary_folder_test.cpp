@@ -15,6 +15,8 @@
 
 using namespace lockstep::cli;
 
+namespace temporary_folder_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,3 +129,5 @@ TEST_CASE("a process that computes differs from one that waits") {
   end(busy);
   end(waiting);
 }
+
+}  // namespace temporary_folder_test

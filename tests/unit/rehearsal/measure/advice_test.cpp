@@ -10,6 +10,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace advice_test {
+
 namespace {
 
 // Parameters of 64 x 64 floats, no bias: 16 KiB; two ranks.
@@ -148,3 +150,5 @@ TEST_CASE("nothing is advised where nothing is trained") {
   CHECK(bare.results.advice.tried == 0);
   CHECK_FALSE(bare.results.advice.largest_batch_size);
 }
+
+}  // namespace advice_test

@@ -7,6 +7,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace breakdown_test {
+
 namespace {
 
 Rehearsal trained(const std::string& trainer) {
@@ -95,3 +97,5 @@ TEST_CASE("a rank that is early for a collective waits for the others") {
   CHECK(parts.waiting >= 3_ms);
   CHECK(parts.waiting <= parts.idle);
 }
+
+}  // namespace breakdown_test

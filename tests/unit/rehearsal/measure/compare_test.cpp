@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 using namespace lockstep::cli;
+
+namespace compare_test {
 using test::source_of_text;
 
 namespace {
@@ -59,3 +61,5 @@ TEST_CASE("only an element whose gradient is rounding may be a step of Adam away
   CHECK_FALSE(values_of(with_changed(least, 5e-4)).equal);
   CHECK_FALSE(values_of(with_changed(most, 0.1)).equal);
 }
+
+}  // namespace compare_test

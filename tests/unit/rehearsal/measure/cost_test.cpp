@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace cost_test {
+
 namespace {
 
 // 50 batches of 8 samples, each 72 s forward and 72 s backward: two hours, and some microseconds
@@ -117,3 +119,5 @@ TEST_CASE("money is shown with as many digits as matter") {
   CHECK(money_text(0.0012345, "USD") == "0.00123 USD");
   CHECK(money_text(0, "USD") == "0 USD");
 }
+
+}  // namespace cost_test

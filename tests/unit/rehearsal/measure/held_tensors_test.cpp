@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace held_tensors_test {
+
 namespace {
 
 // Two ranks, one layer of 4 x 2 weights, batches of 3 samples, values computed.
@@ -48,3 +50,5 @@ TEST_CASE("tensors may hold what is accounted, what graphs save, and one kernel'
   *run.result.tensor_peak[1] += Bytes(1);
   CHECK_FALSE(held_tensors(run)->explained());
 }
+
+}  // namespace held_tensors_test

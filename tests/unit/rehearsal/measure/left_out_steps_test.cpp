@@ -4,7 +4,7 @@
 #include "model/program/journal.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::cli::left_out_steps_test {
 namespace {
 
 std::vector<int64_t> times_of_row(const std::vector<RepeatedRows>& repeated, int64_t row) {
@@ -47,4 +47,4 @@ TEST_CASE("a program that logs leaves out steps between rows, and counts all of 
 }
 
 }  // namespace
-}  // namespace lockstep::cli
+}  // namespace lockstep::cli::left_out_steps_test

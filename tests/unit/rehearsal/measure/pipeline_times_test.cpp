@@ -13,6 +13,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace pipeline_times_test {
+
 namespace {
 
 /// Four stages that take 1 ms forth and 2 ms back for each of four micro-batches.
@@ -116,3 +118,5 @@ trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: ddp}
   CHECK(render_pipeline(ran).empty());
   CHECK(pipeline_json(ran).is_null());
 }
+
+}  // namespace pipeline_times_test

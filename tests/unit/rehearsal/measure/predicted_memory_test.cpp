@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace predicted_memory_test {
+
 namespace {
 
 double peak_mib(const std::string& ddp_arguments) {
@@ -35,3 +37,5 @@ TEST_CASE("the most that ddp holds is what PyTorch's holds, also while buckets a
   CHECK(peak_mib(", find_unused_parameters: true, gradient_as_bucket_view: true") ==
         Approx(36.06).margin(0.1));
 }
+
+}  // namespace predicted_memory_test

@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace prediction_test {
+
 namespace {
 
 // Each sample holds 1 MiB of activations, and takes 1 ms forward and 1 ms backward.
@@ -155,3 +157,5 @@ TEST_CASE("Gloo between GPUs goes through host memory and TCP, and is slower tha
   CHECK(step("gloo") > 44_ms);
   CHECK(step("nccl") < 10_ms);
 }
+
+}  // namespace prediction_test

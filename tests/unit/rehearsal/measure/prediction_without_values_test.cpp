@@ -3,7 +3,7 @@
 
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::cli::prediction_without_values_test {
 namespace {
 
 std::string training(const std::string& program, const std::string& more = "") {
@@ -61,4 +61,4 @@ TEST_CASE("values decide where a statement looks at them, also through names") {
 }
 
 }  // namespace
-}  // namespace lockstep::cli
+}  // namespace lockstep::cli::prediction_without_values_test

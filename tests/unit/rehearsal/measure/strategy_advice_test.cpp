@@ -5,6 +5,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace strategy_advice_test {
+
 namespace {
 
 // 8 Linear of 1024 x 1024 without bias: 8 Mi parameters. Under ddp and AdamW weights, gradients,
@@ -96,3 +98,5 @@ TEST_CASE("verify names the families of strategies where a batch is no smaller")
   CHECK(fix.find("{FSDPStrategy: {auto_wrap_policy: blocks}}") != std::string::npos);
   CHECK(fix.find("lower batch_size") == std::string::npos);
 }
+
+}  // namespace strategy_advice_test

@@ -7,6 +7,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace throughput_test {
+
 namespace {
 
 // 1 ms forward and 1 ms backward per sample; no parameters but those of one Linear.
@@ -83,3 +85,5 @@ TEST_CASE("two optimizers that step on one batch do not take its samples twice")
   // 8 samples in two steps of 16 ms, and their launches.
   CHECK(*ran.results.prediction.samples_per_s == Approx(8 / 32e-3).epsilon(0.1));
 }
+
+}  // namespace throughput_test

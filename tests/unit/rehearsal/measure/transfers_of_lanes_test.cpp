@@ -3,7 +3,7 @@
 
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::cli::transfers_of_lanes_test {
 namespace {
 
 int64_t reduced_bytes_per_step(int steps) {
@@ -33,4 +33,4 @@ TEST_CASE("transfers of a step are those of one step, also from a thread beside 
 }
 
 }  // namespace
-}  // namespace lockstep::cli
+}  // namespace lockstep::cli::transfers_of_lanes_test

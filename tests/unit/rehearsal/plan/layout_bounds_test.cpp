@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 using namespace lockstep::cli;
+
+namespace layout_bounds_test {
 using lockstep::test::source_of_text;
 
 namespace {
@@ -116,3 +118,5 @@ TEST_CASE("bounds hold where parameters come over a slow network") {
 TEST_CASE("bounds hold where ranks divide experts") {
   check_bounds(gpt_on("{preset: dgx-a100, nodes: 2, gpus: 4}", 2, experts));
 }
+
+}  // namespace layout_bounds_test

@@ -6,7 +6,7 @@
 
 #include "rehearsal/plan/plan_search.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::cli::layouts_test {
 
 namespace {
 
@@ -245,4 +245,4 @@ TEST_CASE("products of Megatron-LM keep the samples of a step, and positions and
   CHECK(described(layouts, "Megatron expert 16") == nullptr);
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::cli::layouts_test

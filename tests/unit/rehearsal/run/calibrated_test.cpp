@@ -15,6 +15,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace calibrated_test {
+
 namespace {
 
 MeasuredTime exactly(Time time) { return {time, time, time}; }
@@ -193,3 +195,5 @@ TEST_CASE("the name that a driver gives a GPU leads to its preset") {
   CHECK(preset_of_gpu("NVIDIA B100").empty());
   CHECK(preset_of_gpu("cpu").empty());
 }
+
+}  // namespace calibrated_test

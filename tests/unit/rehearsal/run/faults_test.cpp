@@ -8,6 +8,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace faults_test {
+
 namespace {
 
 Rehearsal only(const std::string& text) { return std::move(rehearsed(text).front().result); }
@@ -195,3 +197,5 @@ TEST_CASE("drawn faults are the seed's, and legal in the scenario that they are 
     CHECK(training(fault).ran());
   }
 }
+
+}  // namespace faults_test

@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace node_memory_test {
+
 namespace {
 
 // Rank r keeps (r + 1) copies of 1024 fp32 numbers, 4 KiB each, in host memory.
@@ -99,3 +101,5 @@ TEST_CASE(
       std::make_shared<const RankClasses>(std::vector<uint32_t>{0, 1, 1, 1});
   CHECK(!exceeds_node_memory(run));
 }
+
+}  // namespace node_memory_test

@@ -7,7 +7,7 @@
 #include "rehearsal/run/configuration.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
-namespace lockstep::cli {
+namespace lockstep::cli::sample_counts_test {
 namespace {
 
 OneRun trained(int samples, int nodes, const std::string& loader, const std::string& trainer) {
@@ -97,4 +97,4 @@ TEST_CASE("ranks whose values differ a little, or late, are not the same") {
 }
 
 }  // namespace
-}  // namespace lockstep::cli
+}  // namespace lockstep::cli::sample_counts_test

@@ -13,6 +13,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace spill_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,3 +110,5 @@ TEST_CASE("a journal that finds no room ends its case undecided, which says wher
   CHECK(exit_code_of(rehearsal, false) == ExitCode::undecided);
   CHECK(render_verify(rehearsal, {}).find("TMPDIR") != std::string::npos);
 }
+
+}  // namespace spill_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace value_memory_test {
+
 namespace {
 
 BufferSpec metric_of(int64_t elements) {
@@ -63,3 +65,5 @@ TEST_CASE("buffers of several ranks that share values count once") {
   first.release(of_first);
   CHECK(budget->held() == Bytes(400));
 }
+
+}  // namespace value_memory_test

@@ -5,6 +5,8 @@
 #include "tests/unit/written_files.hpp"
 
 using namespace lockstep::cli;
+
+namespace sweep_cases_test {
 using lockstep::test::WrittenFiles;
 
 namespace {
@@ -106,3 +108,5 @@ TEST_CASE("a cell of CSV reads back whatever it holds") {
     CHECK(lines.front().cells == Texts{"x", text});
   }
 }
+
+}  // namespace sweep_cases_test

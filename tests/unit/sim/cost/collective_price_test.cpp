@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::literals;
 using namespace lockstep::sim;
 
+namespace collective_price_test {
+
 namespace {
 
 NcclPricing::Setup setup_of(const char* preset, int nodes, int64_t ranks) {
@@ -118,3 +120,5 @@ TEST_CASE("bus bandwidth has the factors of nccl-tests") {
   CHECK(bus_factor(OpKind::all_to_all, 4) == Approx(0.75));
   CHECK(bus_factor(OpKind::broadcast, 8) == 1);
 }
+
+}  // namespace collective_price_test

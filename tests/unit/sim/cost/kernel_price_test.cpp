@@ -7,6 +7,8 @@
 #include "model/network/presets.hpp"
 
 using namespace lockstep;
+
+namespace kernel_price_test {
 using sim::KernelTerm;
 
 namespace {
@@ -234,3 +236,5 @@ TEST_CASE("kernels: attention to another tensor makes keys of that one's positio
   const double moved = (4.0 * (2560 + 640) * 1024 + 8.0 * 2560 * 640) * 2 / bytes_of_v100;
   CHECK(sim::seconds_of_pass(plain_machine("v100-sxm2-16gb"), pass) == Approx(products + moved));
 }
+
+}  // namespace kernel_price_test

@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::sim;
 
+namespace nccl_graph_search_test {
+
 namespace {
 
 NcclCommunicator found(const char* preset, int nodes, int64_t ranks,
@@ -97,3 +99,5 @@ TEST_CASE("hosts and networks have latencies of their own") {
   CHECK(found("p4d.24xlarge", 2, 16).nic_latency_us == Approx(75));
   CHECK(found("p5en.48xlarge", 2, 16).nic_latency_us == Approx(35));
 }
+
+}  // namespace nccl_graph_search_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep::sim;
 
+namespace nccl_settings_test {
+
 namespace {
 
 NcclSettingsResult read(std::vector<NcclVariable> variables) {
@@ -85,3 +87,5 @@ TEST_CASE("values that NCCL would not understand are errors, and what is not mod
   CHECK(other.errors.empty());
   CHECK(other.ignored == std::vector<std::string>{"NCCL_DEBUG"});
 }
+
+}  // namespace nccl_settings_test

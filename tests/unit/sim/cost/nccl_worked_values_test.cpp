@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::sim;
 
+namespace nccl_worked_values_test {
+
 namespace {
 
 NcclCommunicator eight_a100() {
@@ -89,3 +91,5 @@ TEST_CASE("NCCL's tree factor begins at 64 B, holds for a power of two, and ends
   CHECK(tree_correction(NcclProtocol::simple, int64_t{64} << 22) == 0.9);
   CHECK(tree_correction(NcclProtocol::simple, int64_t{64} << 23) == 1);
 }
+
+}  // namespace nccl_worked_values_test

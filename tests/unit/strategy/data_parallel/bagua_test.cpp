@@ -13,6 +13,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace bagua_test {
+
 namespace {
 
 MakeStrategy bagua_of(const BaguaOptions& options) {
@@ -322,3 +324,5 @@ TEST_CASE("qadam averages gradients in its warm-up, and first moments after it")
   CHECK(rows_at(trained.result, 0, bagua_sites::average_bucket, OpKind::all_reduce).size() == 3);
   CHECK(rows_at(trained.result, 0, bagua_sites::exchange_chunks, OpKind::all_to_all).size() == 3);
 }
+
+}  // namespace bagua_test

@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace ddp_test {
+
 namespace {
 
 TrainingPlan exact_plan(const Network& network) {
@@ -344,3 +346,5 @@ TEST_CASE("join counts in fp32 and chooses ranks in int64, as torch does") {
   CHECK(first("ddp: join, all_reduce of who synchronises").dtype == DType::fp32);
   CHECK(first("ddp: join, all_reduce of who joined last").dtype == DType::int64);
 }
+
+}  // namespace ddp_test

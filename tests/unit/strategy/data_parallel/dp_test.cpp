@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace dp_test {
+
 namespace {
 
 using Lengths = std::vector<int64_t>;
@@ -177,3 +179,5 @@ TEST_CASE("an unused parameter gets a gradient of zeros under dp, and None on on
     CHECK(decayed[0].number(i) == before[0].number(i) * 7 / 8);
   }
 }
+
+}  // namespace dp_test

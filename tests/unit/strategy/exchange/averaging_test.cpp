@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace averaging_test {
+
 namespace {
 
 using Numbers = std::vector<double>;
@@ -148,3 +150,5 @@ TEST_CASE("warm-up steps of a hierarchy count, and average nothing") {
   CHECK_FALSE(parameters(training(strategy, 2), 0) == parameters(training(strategy, 2), 1));
   CHECK(parameters(training(strategy, 3), 0) == parameters(training(strategy, 3), 1));
 }
+
+}  // namespace averaging_test

@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace distributed_checkpoint_test {
+
 namespace {
 
 std::vector<int64_t> bytes_by_rank(const CheckpointParts& parts, int32_t ranks) {
@@ -75,3 +77,5 @@ TEST_CASE("a plan grows with the tensors, and what rank 0 sends at the end with 
   CHECK(of(2, 4).local_plan() == of(8, 4).local_plan());
   CHECK(of(8, 4).metadata() > of(2, 4).metadata());
 }
+
+}  // namespace distributed_checkpoint_test

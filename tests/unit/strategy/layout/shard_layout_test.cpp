@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace shard_layout_test {
+
 namespace {
 
 using Pieces = std::vector<ShardPiece>;
@@ -101,3 +103,5 @@ TEST_CASE("who holds some of a tensor is who has a piece of it") {
     }
   }
 }
+
+}  // namespace shard_layout_test

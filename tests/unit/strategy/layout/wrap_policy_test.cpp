@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace wrap_policy_test {
+
 namespace {
 
 using Modules = std::vector<WrappedModule>;
@@ -56,3 +58,5 @@ TEST_CASE("a policy by size wraps what is large and in no unit yet") {
   CHECK(wrapped_modules(nested(), {.min_num_params = 100}) == Modules{{1, 3}});
   CHECK(wrapped_modules(nested(), {.min_num_params = 1000}).empty());
 }
+
+}  // namespace wrap_policy_test

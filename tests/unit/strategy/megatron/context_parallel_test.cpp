@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace context_parallel_test {
+
 namespace {
 
 constexpr int64_t positions = 8;
@@ -218,3 +220,5 @@ TEST_CASE("sizes and types that cannot be are refused with the argument's name")
   CHECK(problem_of(2, 2, "ring").starts_with("cp_comm_type ValueError"));
   CHECK(problem_of(2, 2, "a2a+p2p").starts_with("cp_comm_type "));
 }
+
+}  // namespace context_parallel_test

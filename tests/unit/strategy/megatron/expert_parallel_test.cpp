@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace expert_parallel_test {
+
 namespace {
 
 constexpr int64_t sequence_length = 4;
@@ -261,3 +263,5 @@ TEST_CASE("experts that cannot be divided are refused with the argument's name")
   CHECK(problem_of(2, {.tensor = 2, .experts = 1, .expert_tensor = 1})
             .starts_with("expert_tensor_parallel_size "));
 }
+
+}  // namespace expert_parallel_test

@@ -5,6 +5,8 @@
 
 using namespace lockstep;
 
+namespace gradient_buckets_test {
+
 namespace {
 
 /// Four parameters of 100, 300, 50 and 200 elements, in definition order.
@@ -58,3 +60,5 @@ TEST_CASE("a weight that two stages share has a bucket of its own where optimize
   CHECK(buffer.buckets[1].begin == 384);  // 200, 50 at 256: 306, to 320, to 384
   CHECK(buffer.buckets[1].elements() == 384);
 }
+
+}  // namespace gradient_buckets_test

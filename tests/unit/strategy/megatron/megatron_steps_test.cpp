@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 
+namespace megatron_steps_test {
+
 namespace {
 
 using Content = PipelineMessage::Content;
@@ -166,3 +168,5 @@ TEST_CASE("the interleaved schedule needs micro-batches that the ranks divide") 
   CHECK(why_no_megatron_schedule({1, 2, 6}).find("greater than 1") != std::string::npos);
   CHECK(why_no_megatron_schedule({4, 1, 6}).empty());
 }
+
+}  // namespace megatron_steps_test

@@ -17,6 +17,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace asynchronous_pipeline_test {
+
 namespace {
 
 constexpr double learning_rate = 0.05;
@@ -393,3 +395,5 @@ TEST_CASE("what asynchronous pipelines cannot do is refused by the argument that
   CHECK_THAT(refusal_of(schedule_with("SpecTrain"), 4),
              StartsWith("schedule: the schedule SpecTrain is not modelled"));
 }
+
+}  // namespace asynchronous_pipeline_test

@@ -10,6 +10,8 @@
 #include "model/strategy/pipeline/pipeline_steps.hpp"
 
 using namespace lockstep;
+
+namespace recorded_schedules_test {
 using nlohmann::json;
 
 namespace {
@@ -134,3 +136,5 @@ TEST_CASE("schedules of several stages compute and exchange in the order of torc
   CHECK(compared.made == 15);
   CHECK(compared.refused == 12);
 }
+
+}  // namespace recorded_schedules_test

@@ -13,6 +13,8 @@
 
 using namespace lockstep;
 
+namespace schedule_test {
+
 namespace {
 
 using Kind = PipelineScheduleKind;
@@ -378,3 +380,5 @@ TEST_CASE("schedules have torch's names") {
   CHECK(pipeline_schedule_named("ZBVZeroBubble") == Kind::zero_bubble_v);
   CHECK(!pipeline_schedule_named("2F2B"));
 }
+
+}  // namespace schedule_test

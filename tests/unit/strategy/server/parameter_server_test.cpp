@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace parameter_server_test {
+
 namespace {
 
 Program train_or_serve(Rank& rank, Strategy* strategy, Shard shard, int64_t steps, bool is_server,
@@ -235,3 +237,5 @@ TEST_CASE("a worker has no state of the optimizer, and a server room for two gra
   CHECK(peak(4, Purpose::gradient) == model);
   CHECK(peak(4, Purpose::communication) == 2 * model);
 }
+
+}  // namespace parameter_server_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace update_rule_test {
+
 namespace {
 
 using Workers = std::vector<int32_t>;
@@ -149,3 +151,5 @@ TEST_CASE("servers that take the first workers in other orders can each hold one
   CHECK(first.awaited() == Workers{1});
   CHECK(second.awaited() == Workers{2});
 }
+
+}  // namespace update_rule_test

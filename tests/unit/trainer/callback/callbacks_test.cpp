@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace callbacks_test {
+
 namespace {
 
 // Two ranks, two steps per epoch; `v` is what the expression gives.
@@ -208,3 +210,5 @@ TEST_CASE("two checkpoint callbacks of one folder keep their files apart") {
   CHECK(file(0).find("-v1") == std::string::npos);
   CHECK(file(0) != file(1));
 }
+
+}  // namespace callbacks_test

@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace early_stopping_test {
+
 namespace {
 
 // At which value training stops; -1: never.
@@ -67,3 +69,5 @@ TEST_CASE("thresholds stop at once") {
   settings.divergence_threshold = 4;
   CHECK(stops_at(settings, {1, 4, 5}) == 2);
 }
+
+}  // namespace early_stopping_test

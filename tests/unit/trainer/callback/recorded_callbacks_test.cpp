@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace recorded_callbacks_test {
+
 namespace {
 
 // The k-th value of each list is logged as `v` in epoch k.
@@ -214,3 +216,5 @@ TEST_CASE("the folder of the checkpoints is broadcast as a pickled text") {
   });
   CHECK(bytes == std::vector<int64_t>{8, 51});
 }
+
+}  // namespace recorded_callbacks_test

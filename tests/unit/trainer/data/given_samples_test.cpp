@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace given_samples_test {
+
 namespace {
 
 std::string scenario(const std::string& train, const std::string& model = "",
@@ -120,3 +122,5 @@ TEST_CASE("given samples that do not fit are refused") {
   CHECK_THROWS_WITH(scenario_of(scenario("{inputs: 1}")),
                     Catch::Matchers::Contains("a list with one row for each sample"));
 }
+
+}  // namespace given_samples_test

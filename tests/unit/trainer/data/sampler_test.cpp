@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace sampler_test {
+
 namespace {
 
 using Ranks = std::vector<std::vector<int64_t>>;
@@ -146,3 +148,5 @@ TEST_CASE("iterable data are whole on every rank, or shard themselves") {
   policy.index = 0;
   CHECK(all_of(Sampler(sampler_options(settings, policy, 0))) == std::vector<int64_t>{0, 2, 4});
 }
+
+}  // namespace sampler_test

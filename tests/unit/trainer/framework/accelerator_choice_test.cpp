@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace accelerator_choice_test {
+
 namespace {
 
 struct AcceleratorRow {
@@ -90,3 +92,5 @@ TEST_CASE("auto takes a GPU that is there, before 1.6 where a number is given") 
   CHECK_FALSE(cpu("1.6.5", ""));
   CHECK_FALSE(cpu("2.6.0", ""));
 }
+
+}  // namespace accelerator_choice_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace device_request_test {
+
 namespace {
 
 using Indices = std::vector<int64_t>;
@@ -246,3 +248,5 @@ TEST_CASE("CUDA_VISIBLE_DEVICES numbers the GPUs anew and ends at the first that
   CHECK(visible_devices("", 4).empty());
   CHECK(visible_devices("-1", 4).empty());
 }
+
+}  // namespace device_request_test

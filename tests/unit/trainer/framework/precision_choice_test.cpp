@@ -7,6 +7,8 @@
 
 using namespace lockstep;
 
+namespace precision_choice_test {
+
 namespace {
 
 const std::vector<std::string> names_of_2 = {"32-true",
@@ -157,3 +159,5 @@ TEST_CASE("GradScaler runs under 16-mixed on GPUs, or it is said that it is not 
   CHECK_FALSE(choose_precision("16-mixed", cpu).scales_loss);
   CHECK(choose_precision("16", under("ddp", {1, 6, 5})).scales_loss);
 }
+
+}  // namespace precision_choice_test

@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 
+namespace strategy_choice_test {
+
 namespace {
 
 StrategySituation on(Version lightning, int64_t devices = 4, int64_t nodes = 1) {
@@ -205,3 +207,5 @@ TEST_CASE("a removed strategy names the newest version that has it") {
   CHECK_FALSE(newest_with_strategy("ddp").has_value());
   CHECK_FALSE(newest_with_strategy("auto").has_value());
 }
+
+}  // namespace strategy_choice_test

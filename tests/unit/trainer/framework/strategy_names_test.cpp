@@ -13,6 +13,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace strategy_names_test {
+
 namespace {
 
 struct Release {
@@ -183,3 +185,19 @@ TEST_CASE("the numbers of names are those of the released packages") {
   }
   CHECK(sizes == std::vector<size_t>{21, 22, 28, 33, 34, 28, 26});
 }
+
+TEST_CASE("a strategy has a name for the reader and the name of its entry") {
+  const StrategyRegistry registry = standard_strategies();
+  for (const char* name : {"ddp", "ddp_spawn", "deepspeed", "deepspeed_stage_3_offload"}) {
+    INFO(name);
+    const Preparation preparation = prepare(
+        scenario_of(std::string("version: 1\nmodel: {preset: mlp}\ntrainer: {accelerator: gpu, "
+                                "devices: 2, max_epochs: 1, strategy: ") +
+                    name + "}\n"),
+        registry);
+    CHECK(preparation.runnable());
+    CHECK(registry.find(preparation.registered_strategy) != nullptr);
+  }
+}
+
+}  // namespace strategy_names_test

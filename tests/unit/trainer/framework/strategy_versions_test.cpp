@@ -9,6 +9,8 @@
 
 using namespace lockstep;
 
+namespace strategy_versions_test {
+
 namespace {
 
 Time limit_of(const char* class_name, Version lightning, std::optional<Version> torch = {}) {
@@ -94,3 +96,5 @@ TEST_CASE("what a version hands over comes with the name, and the name's own arg
   CHECK(has("default_process_group"));
   CHECK(has("wide_mixed_precision"));
 }
+
+}  // namespace strategy_versions_test

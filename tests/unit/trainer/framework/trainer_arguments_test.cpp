@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace trainer_arguments_test {
+
 namespace {
 
 Preparation prepared(const std::string& trainer, const std::string& version = "") {
@@ -188,3 +190,5 @@ TEST_CASE("amp_backend is native, or apex where it does nothing") {
   CHECK(problems_of(prepared("  {gpus: 2, strategy: ddp, amp_level: O2}\n", "1.9"))
             .find("only supported with `amp_backend='apex'`") != std::string::npos);
 }
+
+}  // namespace trainer_arguments_test

@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace optimization_test {
+
 namespace {
 
 std::vector<double> trained(const std::string& version, const std::string& trainer,
@@ -103,3 +105,5 @@ TEST_CASE("statements of optimization that come at the wrong place say so") {
   CHECK(end_with(manual + "[forward, lr_scheduler_step]\n", plateau) ==
         "ReduceLROnPlateau.step() is missing the argument `metrics`");
 }
+
+}  // namespace optimization_test

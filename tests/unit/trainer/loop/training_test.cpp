@@ -1,10 +1,11 @@
 #include <catch2/catch.hpp>
 
-#include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace training_test {
 
 namespace {
 
@@ -369,26 +370,6 @@ program:
   CHECK(ran.log(0).epochs == 2);
 }
 
-TEST_CASE("only a fit wraps the model, and every fit does") {
-  const auto constructions = [](const std::string& main) {
-    const Ran ran = train(ddp(R"yaml(
-trainer: {devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}
-data: {train: {samples: 16}, val: {samples: 16}}
-program:
-  main: )yaml" + main + "\n"));
-    CHECK_FALSE(ran.result.hung);
-    CHECK(ran.result.ends[0].message == "");
-    int64_t found = 0;
-    ran.result.journal->lane(0, 0).for_each([&](const Row& row) {
-      found += row.row == RowKind::op && row.site == site_id(ddp_sites::compare_shapes);
-    });
-    return found;
-  };
-  CHECK(constructions("[validate]") == 0);
-  CHECK(constructions("[fit, validate]") == 1);
-  CHECK(constructions("[validate, fit, validate, fit]") == 2);
-}
-
 TEST_CASE("a longer training holds no more memory") {
   const auto peak = [](int steps) {
     const Ran ran = train(ddp("trainer: {strategy: ddp, devices: 2, max_epochs: 1, max_steps: " +
@@ -398,3 +379,5 @@ TEST_CASE("a longer training holds no more memory") {
   };
   CHECK(peak(60) == peak(6));
 }
+
+}  // namespace training_test

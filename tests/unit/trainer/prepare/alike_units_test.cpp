@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace alike_units_test {
+
 namespace {
 
 std::vector<size_t> classes_of(const std::optional<RankClasses>& classes) {
@@ -74,3 +76,5 @@ TEST_CASE("columns that share a host link with one that differs are set apart") 
       alike_units({0, 1, 1, 1, 1, 1}, {6, 2}, {{0, 0, 0, 0, 0, 0}, {0, 1, 2, 3, 4, 5}});
   CHECK(classes_of(classes) == std::vector<size_t>{0, 1, 2, 2, 2, 2});
 }
+
+}  // namespace alike_units_test

@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace arguments_of_ranks_test {
+
 namespace {
 
 PlainValue whole(int64_t number) { return {number, {}}; }
@@ -83,3 +85,5 @@ TEST_CASE("a strategy's `timeout` is the time limit of the process group") {
   CHECK(says(prepared("{DDPStrategy: {timeout: {timedelta: {fortnights: 1}}}}"),
              "`timeout` is not a time"));
 }
+
+}  // namespace arguments_of_ranks_test

@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace initial_values_test {
+
 namespace {
 
 std::string scenario(const std::string& model, const std::string& more = "") {
@@ -148,3 +150,5 @@ TEST_CASE("lists of initial values that are uneven or no numbers are refused in 
   CHECK_THAT(message("[[1, 2], [3, four]]"), Catch::Contains("four"));
   CHECK_THAT(message("{txt: w.txt}"), Catch::Contains("takes a number"));
 }
+
+}  // namespace initial_values_test

@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace launch_test {
+
 namespace {
 
 std::map<std::string, std::string> variables(const Launch& launch, int32_t rank) {
@@ -275,3 +277,5 @@ TEST_CASE("processes that are there already need a port that all of them know") 
   CHECK(found("") == Codes{"LS501"});
   CHECK(found(", MASTER_PORT: \"29500\"").empty());
 }
+
+}  // namespace launch_test

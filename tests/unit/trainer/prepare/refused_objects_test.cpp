@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace refused_objects_test {
+
 namespace {
 
 std::vector<Problem> stops_of(const std::string& lines) {
@@ -116,3 +118,5 @@ TEST_CASE("a loader refuses what DataLoader refuses") {
           "persistent_workers option needs num_workers > 0");
   accepts("data: {train: {samples: 8, num_workers: 2, prefetch_factor: 4}}");
 }
+
+}  // namespace refused_objects_test

@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace refused_optimizers_test {
+
 namespace {
 
 std::vector<Problem> stops_of_optimizer(const std::string& optimizer, const std::string& strategy) {
@@ -113,3 +115,5 @@ TEST_CASE("an optimizer that takes norms is warned of where ranks hold parts of 
     CHECK_FALSE(is_warned("{Lamb: {lr: 0.1}}", strategy));
   }
 }
+
+}  // namespace refused_optimizers_test

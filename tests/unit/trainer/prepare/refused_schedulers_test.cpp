@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace refused_schedulers_test {
+
 namespace {
 
 constexpr const char* before =
@@ -106,3 +108,5 @@ TEST_CASE("a factor is an expression of epoch and pi") {
   CHECK(load_error_of("{ChainedScheduler: {schedulers: [LambdaLR: {lr_lambda: rank}]}}") ==
         "`rank` is not defined here");
 }
+
+}  // namespace refused_schedulers_test

@@ -6,6 +6,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace refused_settings_test {
+
 namespace {
 
 std::string text(const std::string& trainer, const std::string& more,
@@ -385,16 +387,4 @@ TEST_CASE("a version of a library that no rule asks for is noted as without effe
         "`versions.fairscale` has no effect: no rule here depends on it");
 }
 
-TEST_CASE("a strategy has a name for the reader and the name of its entry") {
-  const StrategyRegistry registry = standard_strategies();
-  for (const char* name : {"ddp", "ddp_spawn", "deepspeed", "deepspeed_stage_3_offload"}) {
-    INFO(name);
-    const Preparation preparation = prepare(
-        scenario_of(std::string("version: 1\nmodel: {preset: mlp}\ntrainer: {accelerator: gpu, "
-                                "devices: 2, max_epochs: 1, strategy: ") +
-                    name + "}\n"),
-        registry);
-    CHECK(preparation.runnable());
-    CHECK(registry.find(preparation.registered_strategy) != nullptr);
-  }
-}
+}  // namespace refused_settings_test

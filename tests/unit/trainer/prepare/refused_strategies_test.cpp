@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace refused_strategies_test {
+
 namespace {
 
 std::string text(const std::string& trainer, const std::string& more) {
@@ -146,3 +148,5 @@ TEST_CASE("wrappers that untie what units share are not modelled") {
   CHECK(fsdp1("blocks, use_orig_params: false").runnable());
   CHECK(fairscale("blocks").runnable());
 }
+
+}  // namespace refused_strategies_test

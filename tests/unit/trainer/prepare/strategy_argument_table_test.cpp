@@ -15,6 +15,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace strategy_argument_table_test {
+
 namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -344,3 +346,5 @@ TEST_CASE("the table has the defaults of Lightning's constructors") {
   CHECK(default_text("DDPSpawnStrategy", "start_method") == "spawn");
   CHECK(default_text("DDPFullyShardedNativeStrategy", "backward_prefetch") == "null");
 }
+
+}  // namespace strategy_argument_table_test

@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace strategy_arguments_test {
+
 namespace {
 
 Object strategy_of(const std::string& strategy) {
@@ -39,3 +41,5 @@ TEST_CASE("a strategy is written again with a few arguments of different values"
         "2]}}}");
   CHECK(text_with(strategy_of("ddp"), {{"join", "true"}}) == "ddp");  // nothing is added
 }
+
+}  // namespace strategy_arguments_test

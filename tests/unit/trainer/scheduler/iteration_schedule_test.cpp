@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 
+namespace iteration_schedule_test {
+
 namespace {
 
 using Rates = std::vector<double>;
@@ -123,3 +125,5 @@ TEST_CASE("DeepSpeed's OneCycle may have no second half") {
                  {.low = 0.1, .high = 0.5, .first_size = 2, .second_size = 0},
                  4) == Rates{0.1, 0.30000000000000004, 0.1, 0.1, 0.1});
 }
+
+}  // namespace iteration_schedule_test

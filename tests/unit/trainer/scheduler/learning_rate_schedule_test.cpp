@@ -8,6 +8,8 @@
 
 using namespace lockstep;
 
+namespace learning_rate_schedule_test {
+
 namespace {
 
 using Rates = std::vector<double>;
@@ -99,3 +101,5 @@ TEST_CASE("ReduceLROnPlateau has modes, a least rate and a least change") {
   small.eps = 0.3;
   CHECK(rates(small, {1, 1, 1}) == Rates{0.5, 0.5, 0.5, 0.5});
 }
+
+}  // namespace learning_rate_schedule_test

@@ -15,6 +15,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace write_logs_test {
+
 namespace {
 
 // 8 steps per epoch, 2 ranks, a row at every fourth step, a validation at the end of each epoch.
@@ -231,3 +233,5 @@ TEST_CASE("what a resumed attempt computes is logged: steps that are repeated ha
   CHECK_FALSE(loss.empty());
   CHECK(cell(second, 1, "train_loss") == loss);
 }
+
+}  // namespace write_logs_test

@@ -10,6 +10,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace utilization_test {
+
 namespace {
 
 // A sample takes 1 ms forward and 1 ms backward; parameters but those of one Linear take nothing.
@@ -182,3 +184,5 @@ TEST_CASE("without GPUs, without a trainer or without a prediction nothing is sh
       "data: {train: {samples: 8, batch_size: 2}}\nverify: {numerics: false}\n");
   CHECK_FALSE(utilization_of(on_cpu, 0, 10));
 }
+
+}  // namespace utilization_test

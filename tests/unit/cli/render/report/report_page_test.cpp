@@ -9,6 +9,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace report_page_test {
+
 namespace {
 
 // Two Costs, of 2 ms and 1 ms forward and 4 ms and 1 ms backward per sample.
@@ -121,3 +123,5 @@ TEST_CASE("text of others is escaped for elements and attributes") {
   CHECK(markup_text("a < b & \"c\" > 'd'") == "a &lt; b &amp; &quot;c&quot; &gt; &#39;d&#39;");
   CHECK(markup_text("bell\x07") == "bell\\x07");
 }
+
+}  // namespace report_page_test

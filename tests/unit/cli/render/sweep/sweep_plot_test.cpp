@@ -8,6 +8,8 @@
 using namespace lockstep;
 using namespace lockstep::cli;
 
+namespace sweep_plot_test {
+
 namespace {
 
 struct PlottedRows {
@@ -124,3 +126,5 @@ TEST_CASE("what cannot be plotted is refused") {
           sweep_plot(crowd.shown, {"devices", "step_time"});
         }).find("25 lines are too many") != std::string::npos);
 }
+
+}  // namespace sweep_plot_test

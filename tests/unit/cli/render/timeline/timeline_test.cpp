@@ -14,6 +14,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
+namespace timeline_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -258,3 +260,5 @@ TEST_CASE("spans of a rank stay within the room they get and the rest is counted
   CHECK(size(part) == 10);
   CHECK(size(part) + part.left_out == size(whole));
 }
+
+}  // namespace timeline_test

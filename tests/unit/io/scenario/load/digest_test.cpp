@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace digest_test {
+
 namespace {
 
 uint64_t digest(const std::string& text) {
@@ -41,3 +43,5 @@ TEST_CASE("the order of calls is part of a digest") {
   CHECK(with("{let: {a: 1, b: 2}}") != with("{let: {b: 2, a: 1}}"));
   CHECK(with("barrier, {all_reduce: x}") != with("{all_reduce: x}, barrier"));
 }
+
+}  // namespace digest_test

@@ -2,7 +2,7 @@
 
 #include "tests/unit/io/scenario/memory_files.hpp"
 
-namespace lockstep {
+namespace lockstep::merge_test {
 
 using test::load_files;
 using test::load_text;
@@ -223,4 +223,4 @@ data:
   CHECK(scenario.data->test[0].samples->value == 10);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::merge_test

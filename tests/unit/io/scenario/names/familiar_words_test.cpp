@@ -5,7 +5,7 @@
 
 #include "tests/unit/io/scenario/memory_files.hpp"
 
-namespace lockstep {
+namespace lockstep::familiar_words_test {
 namespace {
 
 const std::string training =
@@ -91,4 +91,4 @@ TEST_CASE("a statement is not changed by --set") {
   CHECK(loaded.diagnostics.front().remedy.find("`cases`") != std::string::npos);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::familiar_words_test

@@ -2,7 +2,7 @@
 
 #include "io/scenario/load/load.hpp"
 
-namespace lockstep {
+namespace lockstep::every_section_test {
 namespace {
 
 const std::string path = LOCKSTEP_SOURCE_DIR "/tests/unit/io/scenario/examples/every-section.yaml";
@@ -132,4 +132,4 @@ TEST_CASE("every section loads into typed form: faults, verify and expectations"
   CHECK(small.expectations[6].results[0].key == "all_reduce");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::every_section_test

@@ -12,6 +12,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace adasum_test {
+
 namespace {
 
 using Numbers = std::vector<double>;
@@ -122,3 +124,5 @@ TEST_CASE("accumulating batches under Adasum raises as Horovod does") {
   CHECK(ran.result.ends[0].message.find("more than backward_passes_per_step times") !=
         std::string::npos);
 }
+
+}  // namespace adasum_test

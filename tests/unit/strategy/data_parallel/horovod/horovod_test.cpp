@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace horovod_test {
+
 namespace {
 
 TrainingPlan exact_plan(const Network& network) {
@@ -210,3 +212,5 @@ TEST_CASE("the zero step of broadcast_optimizer_state counts: Adam is one step a
     CHECK(parameter.tensor.steps == 2);
   }
 }
+
+}  // namespace horovod_test

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 
 using namespace lockstep;
+
+namespace hook_arguments_test {
 using Catch::Matchers::Contains;
 
 namespace {
@@ -134,3 +136,5 @@ TEST_CASE("arguments of hooks that change nothing are reported") {
         Names{"ddp_comm_wrapper"});
   CHECK(told({{"model_averaging_period", int64_t{4}}}, true) == Names{"model_averaging_period"});
 }
+
+}  // namespace hook_arguments_test

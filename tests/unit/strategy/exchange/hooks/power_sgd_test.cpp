@@ -9,6 +9,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace power_sgd_test {
+
 namespace {
 
 // Three matrices of 4 x 4, and one of 2 x 4.
@@ -77,3 +79,5 @@ TEST_CASE("matrices of one shape in batches take fewer kernels for the same valu
           mebibytes_at(alone.result, call, OpKind::all_reduce));
   }
 }
+
+}  // namespace power_sgd_test

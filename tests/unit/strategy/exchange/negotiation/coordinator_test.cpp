@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace coordinator_test {
+
 namespace {
 
 using Error = TensorResponse::Error;
@@ -97,3 +99,5 @@ TEST_CASE("requests and responses come back from the numbers that carry them") {
   CHECK(responses[1].request == request);
   CHECK(responses[1].error == Error::mismatch);
 }
+
+}  // namespace coordinator_test

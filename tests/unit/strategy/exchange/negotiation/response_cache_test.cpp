@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace response_cache_test {
+
 namespace {
 
 TensorRequest gradient(int64_t number, int64_t elements = 4) {
@@ -40,3 +42,5 @@ TEST_CASE("a capacity of 0 keeps nothing") {
   cache.put(gradient(1));
   CHECK(cache.positions() == 0);
 }
+
+}  // namespace response_cache_test

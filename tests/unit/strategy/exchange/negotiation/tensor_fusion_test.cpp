@@ -4,6 +4,8 @@
 
 using namespace lockstep;
 
+namespace tensor_fusion_test {
+
 namespace {
 
 using Calls = std::vector<std::vector<size_t>>;
@@ -42,3 +44,5 @@ TEST_CASE("what does not fuse is a call by itself and holds nothing up") {
   list[1].fuses = false;
   CHECK(fuse(list, Bytes(30)) == Calls{{0, 2}, {1}});
 }
+
+}  // namespace tensor_fusion_test

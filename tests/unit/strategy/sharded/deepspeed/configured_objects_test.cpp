@@ -5,6 +5,8 @@
 #include <tuple>
 
 using namespace lockstep;
+
+namespace configured_objects_test {
 using Catch::Matchers::Contains;
 
 namespace {
@@ -191,3 +193,5 @@ TEST_CASE("a DeepSpeed configuration makes DeepSpeed's schedulers, by their exac
                       {"zero_optimization.stage", int64_t{2}}}),
              Contains("is not an Optimizer"));
 }
+
+}  // namespace configured_objects_test

@@ -9,6 +9,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace deepspeed_arguments_test {
 using Catch::Matchers::Contains;
 
 namespace {
@@ -170,3 +172,5 @@ TEST_CASE("a DeepSpeed configuration clips by norm where it says so") {
   CHECK(made("gradient_clipping", 0.0)->configured_clipping()->algorithm ==
         GradientClipping::Algorithm::none);
 }
+
+}  // namespace deepspeed_arguments_test

@@ -6,6 +6,8 @@
 
 using namespace lockstep;
 using namespace lockstep::test;
+
+namespace drive_offload_test {
 using Catch::Matchers::Contains;
 
 namespace {
@@ -154,3 +156,5 @@ TEST_CASE("a second partition that begins behind the end of a parameter raises")
   CHECK_THAT(run.result.ends.back().message,
              Contains("IndexError: start out of range (expected to be in range of [-2, 2]"));
 }
+
+}  // namespace drive_offload_test

@@ -7,6 +7,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace engine_accumulation_test {
+
 namespace {
 
 Ran trained(const std::string& strategy, const std::string& lr, const std::string& program = "") {
@@ -76,3 +78,5 @@ TEST_CASE("stage 1 reduces where the engine steps, stage 2 in every micro-batch"
   };
   CHECK(reductions("deepspeed_stage_2") - reductions("deepspeed_stage_1") == 12 - 4);
 }
+
+}  // namespace engine_accumulation_test

@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace model_states_test {
+
 namespace {
 
 constexpr int64_t parameters = 7'500'000'000;
@@ -132,3 +134,5 @@ TEST_CASE("a step moves two or three times the parameters") {
   // One gather more at the engine's start.
   CHECK(moved(trained(plan, keeps_nothing)) == Approx(2 * 3 + 1).epsilon(0.01));
 }
+
+}  // namespace model_states_test

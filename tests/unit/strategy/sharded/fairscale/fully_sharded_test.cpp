@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace fully_sharded_test {
+
 namespace {
 
 MakeStrategy fully_sharded(const FairScaleShardingOptions& options) {
@@ -155,3 +157,5 @@ TEST_CASE("what DDPFullyShardedStrategy has and is not modelled is refused as su
   CHECK_THROWS_AS(make(with("state_dict_to_cpu", false)), UnmodelledArgument);
   CHECK_NOTHROW(make(with("move_grads_to_cpu", false)));
 }
+
+}  // namespace fully_sharded_test

@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace fsdp2_gradients_test {
+
 namespace {
 
 // The first backward stays on the rank; the second is reduced and steps.
@@ -72,3 +74,5 @@ TEST_CASE("zero_grad does not reach what fully_shard has not reduced, and does u
   CHECK(weights_of(network, first, true) != weights_of(network, first, false));
   CHECK(weights_of(network, first, false) == weights_of(network, second, false));
 }
+
+}  // namespace fsdp2_gradients_test

@@ -11,6 +11,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace fsdp_arguments_test {
+
 namespace {
 
 StrategyArguments with(const std::string& name, const StrategyArguments::Value& value) {
@@ -307,3 +309,5 @@ TEST_CASE("what counts the ranks follows them, where the shards divide their num
   CHECK(of(mesh, 8).why_not.empty());
   CHECK_FALSE(of(mesh, 2).why_not.empty());
 }
+
+}  // namespace fsdp_arguments_test

@@ -10,6 +10,8 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
+namespace fsdp_test {
+
 namespace {
 
 using Sharding = FullyShardedOptions::Sharding;
@@ -236,3 +238,5 @@ TEST_CASE("a unit is gathered while the one before it computes, also from a narr
     CHECK(completion_of(trained, gathers[1]).start < completion_of(trained, forwards[0]).finish);
   }
 }
+
+}  // namespace fsdp_test

@@ -1,4 +1,4 @@
-#include "io/report/checksum.hpp"
+#include "io/file/checksum.hpp"
 
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -6,6 +6,8 @@
 #include <vector>
 
 using namespace lockstep;
+
+namespace checksum_test {
 
 namespace {
 
@@ -40,3 +42,5 @@ TEST_CASE("a checksum goes on where that of the bytes before ended") {
     CHECK(crc32c(bytes.subspan(cut), crc32c(bytes.first(cut))) == crc32c(bytes));
   }
 }
+
+}  // namespace checksum_test

@@ -1,4 +1,4 @@
-#include "io/report/checksum.hpp"
+#include "io/file/checksum.hpp"
 
 #include <array>
 #include <bit>
