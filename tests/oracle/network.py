@@ -14,6 +14,7 @@ DTYPES = {
     "int64": torch.int64,
 }
 WORD = (1 << 64) - 1
+RMS_NORM = getattr(torch.nn, "RMSNorm", torch.nn.LayerNorm)  # torch has it from 2.4 on
 
 
 def random_bits(key, counter):
@@ -143,7 +144,7 @@ KINDS = {
     "PositionalEmbedding": PositionalEmbedding,
     "CausalSelfAttention": CausalSelfAttention,
     "MultiheadAttention": MultiheadAttention,
-    "RMSNorm": torch.nn.RMSNorm,
+    "RMSNorm": RMS_NORM,
     "GroupedQueryAttention": GroupedQueryAttention,
     "SwiGLU": SwiGLU,
     "Conv2d": torch.nn.Conv2d,
@@ -182,7 +183,7 @@ def draw_parameters(network, seed, rank):
     norms = {
         id(parameter)
         for layer in network.modules()
-        if isinstance(layer, (torch.nn.BatchNorm1d, torch.nn.LayerNorm, torch.nn.RMSNorm))
+        if isinstance(layer, (torch.nn.BatchNorm1d, torch.nn.LayerNorm, RMS_NORM))
         for parameter in layer.parameters()
     }
     with torch.no_grad():

@@ -5,6 +5,7 @@
 
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/local_model/gradient_order.hpp"
 
 namespace lockstep {
 
@@ -57,14 +58,13 @@ void Reducer::empty_buckets() {
 }
 
 void Reducer::gradients_ready(Rank& rank, size_t layer, Ticket done) {
-  std::vector<size_t> parameters = replica_->trainable_of(layer);
+  std::vector<size_t> parameters = in_order_of_gradients(*replica_, layer);
   std::erase_if(parameters, [&](size_t index) {
     return !replica_->wants_gradient(replica_->parameters()[index]);
   });
   if (parameters.empty()) {
     return;
   }
-  std::reverse(parameters.begin(), parameters.end());  // the bias comes before the weight
   const bool counts = wants_gradients_ || replica_->plan().counts_use_under_no_sync;
   for (const size_t index : parameters) {
     if ((finds_unused() && counts) || is_first_static() || is_before_first_static()) {

@@ -83,6 +83,7 @@ TrainingPlan plan_from(const json& setting, const Network& network) {
   plan.activation_dtype =
       *dtype_named(setting.value("autocast", setting["dtype"].get<std::string>()));
   plan.autocast_of_cuda = false;
+  plan.barrier_is_all_reduce = !setting.contains("horovod");
   static_cast<OptimizerSettings&>(plan.optimizers.front()) = optimizer_of(setting["optimizer"]);
   plan.seed = setting["seed"];
   plan.numerics = setting.value("values", true);
@@ -293,7 +294,7 @@ TrainingPlan plan_of_setting(const json& setting, const Network& network) {
   return plan_from(setting, network);
 }
 
-json our_run(const json& setting) {
+StrategyRun our_run(const json& setting, const MakeStrategyOfSetting& make) {
   const Network network = network_from(setting["network"]);
   const TrainingPlan plan = plan_from(setting, network);
   RunOptions options;
@@ -306,21 +307,28 @@ json our_run(const json& setting) {
   sim::SimulationOptions simulation;
   simulation.compute = &compute;
   simulation.communication = &links;
-  json ranks = json::array();
+  StrategyRun run{json::array(), {}};
   std::vector<std::unique_ptr<Strategy>> strategies;
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    strategies.push_back(
-        std::make_unique<DistributedDataParallel>(plan, options_from(setting["ddp"], plan)));
-    ranks.push_back({{"ended", "stuck"}, {"losses", json::array()}, {"gradients", json::array()}});
+    strategies.push_back(make(plan));
+    run.ranks.push_back(
+        {{"ended", "stuck"}, {"losses", json::array()}, {"gradients", json::array()}});
   }
-  const RunResult result = sim::simulate(options, simulation, [&](Rank& rank) {
+  run.result = sim::simulate(options, simulation, [&](Rank& rank) {
     const auto index = static_cast<size_t>(rank.id());
-    return train(rank, *strategies[index], setting, ranks[index]);
+    return train(rank, *strategies[index], setting, run.ranks[index]);
   });
-  for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    ranks[static_cast<size_t>(rank)]["operations"] = collectives_of(*result.journal, rank);
+  return run;
+}
+
+json our_run(const json& setting) {
+  StrategyRun run = our_run(setting, [&setting](const TrainingPlan& plan) {
+    return std::make_unique<DistributedDataParallel>(plan, options_from(setting["ddp"], plan));
+  });
+  for (size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    run.ranks[rank]["operations"] = collectives_of(*run.result.journal, static_cast<int32_t>(rank));
   }
-  return ranks;
+  return run.ranks;
 }
 
 }  // namespace lockstep::test

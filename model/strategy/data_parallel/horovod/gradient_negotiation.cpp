@@ -6,6 +6,7 @@
 
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/gradient_order.hpp"
 
 namespace lockstep {
 
@@ -57,9 +58,7 @@ void GradientNegotiation::add_groups(std::span<const size_t> trained) {
 void GradientNegotiation::begin(Rank&, bool) {}
 
 void GradientNegotiation::gradients_ready(Rank& rank, size_t layer, Ticket done) {
-  std::vector<size_t> parameters = replica_->trainable_of(layer);
-  std::reverse(parameters.begin(), parameters.end());  // the bias comes before the weight
-  for (const size_t index : parameters) {
+  for (const size_t index : in_order_of_gradients(*replica_, layer)) {
     if (replica_->wants_gradient(replica_->parameters()[index])) {
       count_pass(rank, index, done);
     }

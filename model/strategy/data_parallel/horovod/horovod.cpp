@@ -98,6 +98,7 @@ Program Horovod::setup(Rank& rank, Stage stage) {
   for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
     co_await send_optimizer(rank, optimizer);
   }
+  replica().forget_optimizer(rank);  // DistributedOptimizer is a new one, of the same parameters
   for (size_t optimizer = 0; options_.groups > 0 && optimizer < plan().optimizers.size();
        ++optimizer) {
     if (rank.world_size() > 1) {
@@ -162,16 +163,18 @@ Program Horovod::send_optimizer(Rank& rank, size_t optimizer) {
   const OptimizerPlan& plan_of = plan().optimizers[optimizer];
   const int64_t counters = rule_of(plan_of.kind).counters();
   std::vector<Slice> tensors;
+  int64_t updated = 0;
   for (const Replica::Parameter& parameter : replica().parameters()) {
     if (parameter.trainable && plan_of.holds(parameter.place.layer)) {
+      ++updated;
       tensors.insert(tensors.end(), static_cast<size_t>(counters), Slice{});
       tensors.insert(tensors.end(), parameter.tensor.state.begin(), parameter.tensor.state.end());
     }
   }
   const auto name = static_cast<int64_t>(optimizer) << 32;
   co_await send_state(rank, tensors, name);
-  // torch 1.x keeps a state of None for each parameter where SGD has no momentum.
-  const int64_t without_state = tensors.empty() ? std::ssize(replica().parameters()) : 0;
+  // torch 1.x keeps a state of None for each updated parameter where SGD has no momentum.
+  const int64_t without_state = tensors.empty() ? updated : 0;
   constexpr int64_t bytes_of_option = 17;  // its name with the number of its group, and its value
   constexpr int64_t bytes_of_none = 21;
   co_await send_object(rank,
@@ -325,16 +328,16 @@ std::vector<KnownDifference> Horovod::known_differences() {
          "clipping comes too late for these steps",
          "", DifferenceKind::by_design}};
   }
-  const auto counts = [](const OptimizerPlan& optimizer) {
-    return optimizer.kind != OptimizerKind::sgd || optimizer.weight_decay != 0;
+  // ASGD's `lambd` decays, too.
+  const auto decays = [](const OptimizerPlan& optimizer) {
+    return optimizer.weight_decay != 0 || optimizer.kind == OptimizerKind::asgd;
   };
-  if (std::ranges::none_of(plan().optimizers, counts)) {
+  if (std::ranges::none_of(plan().optimizers, decays)) {
     return {};
   }
   return {
       {"hvd.broadcast_optimizer_state makes the optimizer's state by a step with zero "
-       "gradients, which counts: Adam's corrections of its moments are those of one step "
-       "later, and weight decay has acted once more",
+       "gradients, in which weight decay acts once more",
        ""}};
 }
 

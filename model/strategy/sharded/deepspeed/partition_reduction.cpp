@@ -5,6 +5,7 @@
 
 #include "model/strategy/exchange/coalesced.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/gradient_order.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 
 namespace lockstep {
@@ -41,9 +42,7 @@ void PartitionReduction::gradients_ready(Rank& rank, size_t layer, Ticket) {
   if (!reduces() || !options_.during_backward) {
     return;
   }
-  std::vector<size_t> parameters = replica_->trainable_of(layer);
-  std::reverse(parameters.begin(), parameters.end());  // the bias comes before the weight
-  for (const size_t index : parameters) {
+  for (const size_t index : in_order_of_gradients(*replica_, layer)) {
     if (replica_->wants_gradient(replica_->parameters()[index])) {
       add(rank, index);
     }

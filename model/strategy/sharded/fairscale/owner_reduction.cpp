@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/gradient_order.hpp"
 #include "model/strategy/sharded/fairscale/fairscale_sites.hpp"
 
 namespace lockstep {
@@ -105,9 +106,7 @@ void OwnerReduction::gradients_ready(Rank& rank, size_t layer, Ticket done) {
   if (!synchronises_) {
     return;  // no_sync: gradients accumulate on this rank
   }
-  std::vector<size_t> parameters = replica_->trainable_of(layer);
-  std::reverse(parameters.begin(), parameters.end());  // the bias comes before the weight
-  for (const size_t index : parameters) {
+  for (const size_t index : in_order_of_gradients(*replica_, layer)) {
     if (!replica_->wants_gradient(replica_->parameters()[index])) {
       continue;
     }
