@@ -58,6 +58,6 @@ TEST_CASE("exec goes on with the ranks of the nodes that are left") {
   CHECK(says(ended, "values equal"));
 }
 
-#endif
-
 }  // namespace elastic_exec_test
+
+#endif
