@@ -61,11 +61,10 @@ rehearsal_(accuracy|calibrate|collective|coverage|elastic|explore|findings|judge
 
 # lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that
 # includes all of them, since most of a compilation is the headers that they share. So names in the
-# anonymous namespaces of a folder are unique; tests whose helpers share a name lie in a namespace that
-# is named after their file. LOCKSTEP_TOGETHER, where it is set, is the most sources of one such file;
+# anonymous namespaces of a folder are unique; a test keeps its helpers in a namespace that is named
+# after its file. LOCKSTEP_TOGETHER, where it is set, is the most sources of one such file;
 # LOCKSTEP_UNITS_OF names the program whose units they are, where programs share sources.
-# LOCKSTEP_UNITY=OFF compiles each source by itself; so are those of the folders that LOCKSTEP_APART
-# names.
+# LOCKSTEP_UNITY=OFF compiles each source by itself.
 function(lockstep_units out)
   if(NOT LOCKSTEP_UNITY)
     set(${out} ${ARGN} PARENT_SCOPE)
@@ -80,9 +79,7 @@ function(lockstep_units out)
       # A folder of unit tests with all that lies below it: tests/unit/rehearsal.
       string(REGEX MATCH "^[^/]+/[^/]+(/[^/]+)?" folder ${folder})
     endif()
-    if(folder IN_LIST LOCKSTEP_APART)
-      list(APPEND units ${source})
-    elseif(name MATCHES "\\.cpp$")
+    if(name MATCHES "\\.cpp$")
       string(REPLACE "/" "_" unit ${folder})
       if(LOCKSTEP_TOGETHER)
         list(APPEND sources_of_${unit} ${name})

@@ -280,7 +280,7 @@ TEST_CASE("horovod does what Horovod did") {
       }
     }
   }
-  CHECK(recordings_in("horovod").size() >= 36);
+  CHECK(recordings_in("horovod").size() == 39);
 }
 
 }  // namespace horovod_oracle_test
