@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "model/strategy/data_parallel/horovod/process_sets.hpp"
+#include "model/trainer/prepare/strategy_arguments.hpp"
 #include "properties/diagnosis/divergence.hpp"
 #include "properties/diagnosis/last_operation.hpp"
 
@@ -20,9 +22,27 @@ struct Unmet {
   RankSet missing;
 };
 
-std::vector<Unmet> unmet_of(const OneRun& run) {
+/// Ranks that meet by name: those of a process set, or all.
+std::vector<RankSet> sets_of(const OneRun& run) {
+  std::vector<RankSet> sets;
+  const std::optional<TrainerSpec>& trainer = run.preparation.scenario->trainer;
+  if (trainer && trainer->strategy) {
+    for (const auto& ranks : process_sets_of(strategy_arguments_of(*trainer->strategy))) {
+      RankSet& set = sets.emplace_back();
+      for (const int64_t rank : ranks) {
+        set.add(static_cast<int32_t>(rank));
+      }
+    }
+  }
+  if (sets.empty()) {
+    sets.push_back(RankSet::all(run.result.journal->ranks()));
+  }
+  return sets;
+}
+
+/// How often each rank has handed over what is met by name.
+std::map<SiteId, std::vector<int64_t>> times_of(const OneRun& run) {
   const Journal& journal = *run.result.journal;
-  std::vector<Unmet> all;
   std::map<SiteId, std::vector<int64_t>> times;  // by rank
   for (const auto& [id, site] : run.preparation.sites.all()) {
     if (!site.met_by_name.empty()) {
@@ -37,11 +57,18 @@ std::vector<Unmet> unmet_of(const OneRun& run) {
       }
     });
   }
-  for (const auto& [id, counts] : times) {
-    const int64_t most = *std::ranges::max_element(counts);
+  return times;
+}
+
+std::vector<Unmet> unmet_in(const OneRun& run, const RankSet& set) {
+  std::vector<Unmet> all;
+  const std::vector<int32_t> ranks = set.ranks();
+  for (const auto& [id, counts] : times_of(run)) {
+    const auto times = [&counts](int32_t rank) { return counts[static_cast<size_t>(rank)]; };
+    const int64_t most = times(*std::ranges::max_element(ranks, {}, times));
     Unmet unmet{id, run.preparation.sites.find(id)->met_by_name, {}, {}};
-    for (size_t rank = 0; rank < counts.size(); ++rank) {
-      (counts[rank] == most ? unmet.waiting : unmet.missing).add(static_cast<int32_t>(rank));
+    for (const int32_t rank : ranks) {
+      (times(rank) == most ? unmet.waiting : unmet.missing).add(rank);
     }
     if (!unmet.missing.empty()) {
       all.push_back(std::move(unmet));
@@ -49,6 +76,16 @@ std::vector<Unmet> unmet_of(const OneRun& run) {
   }
   std::ranges::sort(all, {}, &Unmet::name);
   return all;
+}
+
+/// Of the first set in which something is unmet.
+std::vector<Unmet> unmet_of(const OneRun& run) {
+  for (const RankSet& set : sets_of(run)) {
+    if (std::vector<Unmet> unmet = unmet_in(run, set); !unmet.empty()) {
+      return unmet;
+    }
+  }
+  return {};
 }
 
 std::string names_of(const std::vector<Unmet>& all) {

@@ -81,9 +81,10 @@ class HandedOver:
 class RankRun:
     """One rank, and what there is to say about it."""
 
-    def __init__(self, setting, rank):
+    def __init__(self, setting, rank, process_sets):
         self.setting = setting
         self.rank = rank
+        self.process_sets = process_sets
         self.handed_over = HandedOver()
         self.record = {}
 
@@ -112,8 +113,15 @@ class RankRun:
         if "num_groups" in options:
             options["groups"] = options.pop("num_groups")
         options["compression"] = getattr(hvd.Compression, options.get("compression", "none"))
+        if self.process_sets:
+            options["process_set"] = self._own_process_set()
         named = [(n, p) for n, p in self.module.named_parameters() if p.requires_grad]
         return hvd.DistributedOptimizer(optimizer, named_parameters=named, **options)
+
+    def _own_process_set(self):
+        """A rank of none hands over one of the others', in which it trains by itself."""
+        own = [each for each in self.process_sets if each.included()]
+        return (own or self.process_sets)[0]
 
     def _iterate(self, optimizer, data, iteration):
         description = self.setting["network"]
@@ -145,15 +153,16 @@ class RankRun:
             else:
                 waiting.append(self._hand_over(kind, *arguments))
 
-    def _hand_over(self, kind, name, dtype, elements, option):
+    def _hand_over(self, kind, name, dtype, elements, option, process_set=None):
         tensor = torch.arange(elements, dtype=networks.DTYPES[dtype]) + 10 * self.rank
         self.handed_over.note(kind, name, tensor)
+        among = {} if process_set is None else {"process_set": self.process_sets[process_set]}
         if kind == "all_reduce":
             operator = hvd.Average if option == "average" else hvd.Sum
-            return hvd.allreduce_async(tensor, name=name, op=operator)
+            return hvd.allreduce_async(tensor, name=name, op=operator, **among)
         if kind == "broadcast":
-            return hvd.broadcast_async(tensor, option, name=name)
-        return hvd.allgather_async(tensor, name=name)
+            return hvd.broadcast_async(tensor, option, name=name, **among)
+        return hvd.allgather_async(tensor, name=name, **among)
 
     @staticmethod
     def _result_of(handle):
@@ -226,13 +235,15 @@ def environment(setting, slot, port, folder):
 
 def run_rank(setting, rank, folder):
     torch.set_num_threads(1)
-    hvd.init()
-    run = RankRun(setting, rank)
+    process_sets = [hvd.ProcessSet(ranks) for ranks in setting.get("process_sets", [])]
+    hvd.init(process_sets=process_sets)
+    run = RankRun(setting, rank, process_sets)
     ended = "finished"
     write = lambda how: (folder / f"{rank}.json").write_text(json.dumps(
         {"ended": how, "handed_over": run.handed_over.calls, **run.record}))
     if "stuck_after_s" in setting:
-        threading.Timer(setting["stuck_after_s"], lambda: (write("stuck"), os._exit(0))).start()
+        threading.Timer(setting["stuck_after_s"], lambda: (
+            write("stuck"), time.sleep(TIMELINE_SECONDS), os._exit(0))).start()
     try:
         run.follow_script() if "script" in setting else run.train()
     except Exception as error:
@@ -269,7 +280,8 @@ def recording(setting):
         processes = [start_rank(setting, slot, port, folder) for slot in slots]
         statuses = [os.waitpid(process, 0)[1] for process in processes]
         server.stop()
-        if any(statuses):
+        # What is stuck is aborted by Gloo once another rank has ended.
+        if any(statuses) and "stuck_after_s" not in setting:
             raise SystemExit(f"oracle: a rank of {setting['name']} failed")
         ranks = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(size)]
         responses = carried_out(folder / "timeline", without_errors(ranks[0]))

@@ -3,7 +3,9 @@
 Iterations are those of settings.py. `horovod` has the arguments of hvd.DistributedOptimizer, and
 `environment` variables of Horovod. In place of a network a setting may have a `script`: what each
 rank does by itself, ["all_reduce" | "all_gather" | "broadcast", name, dtype, elements, option] with
-the operator or the root as option, ["join"], and ["wait"] for all that was handed over before.
+the operator or the root as option, ["join"], and ["wait"] for all that was handed over before. A sixth entry of a
+call is the number of its set among `process_sets`, which hvd.init is given. The optimizer of a rank has the set that
+the rank is in, and that of a rank of none the first one.
 """
 
 from settings import DEEP, IMAGE, NORM, SKIPPABLE, SMALL, accumulating, even, setting, skipping, uneven
@@ -43,6 +45,10 @@ def send(name, root=0, elements=3):
 
 def gather(name, elements=3):
     return ["all_gather", name, "fp32", elements, None]
+
+
+def in_sets(process_sets, made):
+    return {**made, "process_sets": process_sets}
 
 
 WAIT = ["wait"]
@@ -104,4 +110,20 @@ HOROVOD_SETTINGS = [
     script("gather-beside-join", [gather("a"), WAIT, JOIN], [JOIN]),
     script("broadcast-beside-join", [send("a"), WAIT, JOIN], [JOIN]),
     script("gathered", [gather("a"), WAIT], [gather("a"), WAIT]),
+    in_sets([[0, 1], [2, 3]], trains("process-sets", SMALL, even(4, 3))),
+    in_sets([[0, 2], [1, 3]], trains("process-sets-interleaved", DEEP, even(4, 2),
+                                     optimizer={**SGD, "momentum": 0.5},
+                                     environment={"HOROVOD_FUSION_THRESHOLD": "1"})),
+    in_sets([[0, 1, 2]], trains("process-set-of-three", SMALL, even(4, 2))),
+    in_sets([[1, 3]], trains("process-set-without-rank-0", SMALL, even(4, 2))),
+    # Rank 1 joins, which gives zeros to the set of all ranks alone: rank 0 waits.
+    {**in_sets([[0, 1], [2, 3]], trains("process-sets-join", SMALL, uneven([3, 2, 2, 2]))),
+     "stuck_after_s": 8},
+    # One name means a tensor of its own in each set.
+    in_sets([[0, 1], [2, 3]], script(
+        "process-sets-one-name",
+        [reduce("a") + [0], send("b", 1) + [0], WAIT, reduce("a"), WAIT],
+        [send("b", 1) + [0], reduce("a") + [0], WAIT, reduce("a"), WAIT],
+        [reduce("a", 2) + [1], gather("b") + [1], WAIT, reduce("a"), WAIT],
+        [reduce("a", 2) + [1], gather("b") + [1], WAIT, reduce("a"), WAIT])),
 ]

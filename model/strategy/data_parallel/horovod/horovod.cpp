@@ -28,31 +28,63 @@ Horovod::Horovod(const TrainingPlan& plan, const HorovodOptions& options)
 
 // An exception of the program ends the process, which shuts Horovod down on all ranks.
 Horovod::~Horovod() {
-  if (std::uncaught_exceptions() > 0 && negotiator_ && negotiator_->is_running()) {
-    negotiator_->abandon(*rank_);
+  if (std::uncaught_exceptions() > 0) {
+    for (const std::shared_ptr<Negotiator>& each : {of_set_, negotiator_}) {
+      if (each && each->is_running()) {
+        each->abandon(*rank_);
+      }
+    }
   }
 }
 
 // The engine
 
+NegotiationOptions Horovod::negotiation(const Rank& rank) const {
+  NegotiationOptions options;
+  options.cycle_time = options_.cycle_time;
+  options.cache_capacity = options_.cache_capacity;
+  options.fusion.threshold =
+      working_threshold(options_.fusion_threshold, rank.place().local_world_size);
+  options.fusion.predivide_factor = options_.predivide_factor;
+  options.fusion.average_of_backend = plan().barrier_is_all_reduce;
+  options.fusion.waits_for_each = !plan().barrier_is_all_reduce;
+  options.fusion.keeps_whole_buffer = !plan().numerics;
+  return options;
+}
+
 // hvd.init. A world of one rank has nobody to agree with.
 Program Horovod::open(Rank& rank) {
   rank_ = &rank;
   if (!negotiator_) {
-    NegotiationOptions options;
-    options.cycle_time = options_.cycle_time;
-    options.cache_capacity = options_.cache_capacity;
-    options.fusion.threshold =
-        working_threshold(options_.fusion_threshold, rank.place().local_world_size);
-    options.fusion.predivide_factor = options_.predivide_factor;
-    options.fusion.average_of_backend = plan().barrier_is_all_reduce;
-    options.fusion.waits_for_each = !plan().barrier_is_all_reduce;
-    options.fusion.keeps_whole_buffer = !plan().numerics;
-    negotiator_ = std::make_shared<Negotiator>(options);
+    negotiator_ = std::make_shared<Negotiator>(negotiation(rank));
   }
   if (!negotiator_->is_running()) {
     co_await negotiator_->start(rank);
   }
+}
+
+// hvd.init(process_sets=..): all ranks register all sets, in one order.
+Program Horovod::open_process_sets(Rank& rank) {
+  for (const std::vector<int64_t>& set : options_.process_sets) {
+    if (has_process_sets_) {
+      break;  // set up again, as by a second `fit`
+    }
+    NegotiationOptions options = negotiation(rank);
+    options.process_set = set;
+    const auto negotiator = std::make_shared<Negotiator>(options);
+    co_await negotiator->make_groups(rank);
+    if (std::ranges::count(set, int64_t{rank.id()}) != 0) {
+      of_set_ = negotiator;
+    }
+  }
+  has_process_sets_ = true;
+  if (of_set_ && !of_set_->is_running()) {
+    co_await of_set_->start(rank);
+  }
+}
+
+const std::shared_ptr<Negotiator>& Horovod::of_gradients() const {
+  return options_.process_sets.empty() ? negotiator_ : of_set_;
 }
 
 Program Horovod::ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site) {
@@ -99,14 +131,18 @@ Program Horovod::setup(Rank& rank, Stage stage) {
     co_await send_optimizer(rank, optimizer);
   }
   replica().forget_optimizer(rank);  // DistributedOptimizer is a new one, of the same parameters
+  if (rank.world_size() > 1) {
+    co_await open_process_sets(rank);
+  }
   for (size_t optimizer = 0; options_.groups > 0 && optimizer < plan().optimizers.size();
        ++optimizer) {
-    if (rank.world_size() > 1) {
+    if (of_gradients()) {
       co_await send_names(rank, optimizer);
     }
   }
-  if (rank.world_size() > 1 && !adasum_) {
-    exchange_.emplace(replica(), negotiator_, options_);
+  // The optimizer of a rank outside of the set that it was given registers no hooks.
+  if (of_gradients() && !adasum_) {
+    exchange_.emplace(replica(), of_gradients(), options_);
   }
 }
 
@@ -177,7 +213,7 @@ Program Horovod::send_optimizer(Rank& rank, size_t optimizer) {
   const int64_t without_state = tensors.empty() ? updated : 0;
   constexpr int64_t bytes_of_option = 17;  // its name with the number of its group, and its value
   constexpr int64_t bytes_of_none = 21;
-  co_await send_object(rank,
+  co_await send_object(rank, negotiator_,
                        bytes_of_pickle +
                            bytes_of_option * (rule_of(plan_of.kind).group_entries() - 1) +
                            bytes_of_none * without_state,
@@ -194,7 +230,8 @@ Program Horovod::send_names(Rank& rank, size_t optimizer) {
     }
   }
   constexpr int64_t behind_state = int64_t{1} << 31;
-  co_await send_object(rank, bytes, static_cast<int64_t>(optimizer) << 32 | behind_state);
+  co_await send_object(rank, of_gradients(), bytes,
+                       static_cast<int64_t>(optimizer) << 32 | behind_state);
 }
 
 // Tensors of an optimizer; those without a slice have one element, as a count of steps has.
@@ -219,7 +256,8 @@ Program Horovod::send_state(Rank& rank, std::vector<Slice> tensors, int64_t name
 }
 
 // hvd.broadcast_object: the size of what pickle makes of it, then that.
-Program Horovod::send_object(Rank& rank, int64_t bytes, int64_t name) {
+Program Horovod::send_object(Rank& rank, std::shared_ptr<Negotiator> among, int64_t bytes,
+                             int64_t name) {
   const SiteId site = site_id(horovod_sites::send_optimizer);
   const Slice parts[] = {rank.allocate(Purpose::communication, DType::int32, 1),
                          rank.allocate(Purpose::communication, DType::uint8, bytes)};
@@ -227,8 +265,8 @@ Program Horovod::send_object(Rank& rank, int64_t bytes, int64_t name) {
     const TensorRequest request = request_of(RequestKind::broadcast, NameSpace::object,
                                              name | (part.dtype == DType::int32 ? 0 : 1), part);
     const int64_t handle =
-        negotiator_->submit(rank, request, part, {}, rank.event({compute_stream, {}, site}));
-    co_await negotiator_->wait(rank, handle, site);
+        among->submit(rank, request, part, {}, rank.event({compute_stream, {}, site}));
+    co_await among->wait(rank, handle, site);
     rank.release(part);
   }
 }
@@ -237,6 +275,9 @@ Program Horovod::teardown(Rank& rank) {
   exchange_.reset();
   if (negotiator_ && negotiator_->is_running()) {
     co_await join_all(rank, site_id(horovod_sites::join));
+    if (of_set_ && of_set_->is_running()) {
+      co_await of_set_->stop(rank);
+    }
     co_await negotiator_->stop(rank);
   }
 }
@@ -328,17 +369,26 @@ std::vector<KnownDifference> Horovod::known_differences() {
          "clipping comes too late for these steps",
          "", DifferenceKind::by_design}};
   }
+  std::vector<KnownDifference> known;
+  if (!options_.process_sets.empty()) {
+    known.push_back(
+        {"process_sets average gradients within each set alone, and a rank of none keeps "
+         "its own: each set trains weights of its own. Lightning saves those of rank 0, "
+         "and a value logged with sync_dist is that of all sets together",
+         "leave process_sets out, so that all ranks average their gradients",
+         DifferenceKind::of_replicas});
+  }
   // ASGD's `lambd` decays, too.
   const auto decays = [](const OptimizerPlan& optimizer) {
     return optimizer.weight_decay != 0 || optimizer.kind == OptimizerKind::asgd;
   };
-  if (std::ranges::none_of(plan().optimizers, decays)) {
-    return {};
+  if (std::ranges::any_of(plan().optimizers, decays)) {
+    known.push_back(
+        {"hvd.broadcast_optimizer_state makes the optimizer's state by a step with zero "
+         "gradients, in which weight decay acts once more",
+         ""});
   }
-  return {
-      {"hvd.broadcast_optimizer_state makes the optimizer's state by a step with zero "
-       "gradients, in which weight decay acts once more",
-       ""}};
+  return known;
 }
 
 std::string Horovod::no_sync_refusal() const {

@@ -18,6 +18,9 @@ struct HorovodOptions : GradientNegotiationOptions {
   Time cycle_time{int64_t{1'000'000'000}};  ///< 1 ms
   int64_t cache_capacity = 1024;
   bool combines_steps = false;  ///< op=hvd.Adasum
+  /// Ranks, ascending, that average gradients among themselves; no rank is in two of them. Empty:
+  /// all ranks do.
+  std::vector<std::vector<int64_t>> process_sets{};
 };
 
 /// One process per device; Horovod averages gradients under their names, so that ranks may hand
@@ -51,17 +54,23 @@ class Horovod final : public ReplicatedDataParallel {
 
  private:
   Program open(Rank& rank);
+  NegotiationOptions negotiation(const Rank& rank) const;
+  Program open_process_sets(Rank& rank);
+  /// Who averages gradients with this rank; null: nobody.
+  const std::shared_ptr<Negotiator>& of_gradients() const;
   Program send_states(Rank& rank);
   Program send_optimizer(Rank& rank, size_t optimizer);
   Program send_state(Rank& rank, std::vector<Slice> tensors, int64_t name);
   Program send_names(Rank& rank, size_t optimizer);
-  Program send_object(Rank& rank, int64_t bytes, int64_t name);
+  Program send_object(Rank& rank, std::shared_ptr<Negotiator> among, int64_t bytes, int64_t name);
   Program join_all(Rank& rank, SiteId site);
   Program ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site);
 
   HorovodOptions options_;
   Rank* rank_ = nullptr;  ///< once it has begun
   std::shared_ptr<Negotiator> negotiator_;
+  std::shared_ptr<Negotiator> of_set_;  ///< of the process set that this rank is in
+  bool has_process_sets_ = false;
   std::optional<GradientNegotiation> exchange_;
   std::optional<AdasumExchange> adasum_;  ///< then gradients stay where they are
   int64_t backwards_ = 0;                 ///< since the last step

@@ -1,7 +1,13 @@
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <set>
 
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
+#include "model/strategy/data_parallel/horovod/process_sets.hpp"
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/strategy_steps.hpp"
@@ -21,6 +27,9 @@ constexpr std::array horovod_rows{
     StrategyArgument{"compression", "text", "none", "none, or fp16: gradients travel in 16 bits"},
     StrategyArgument{"num_groups", "int", "0",
                      "groups of gradients that are handed over together; 0: each by itself"},
+    StrategyArgument{"process_sets", "list", "null",
+                     "[[0, 1], [2, 3]]: ranks that average gradients among themselves alone",
+                     ArgumentUse::strategy, "null: all ranks"},
     StrategyArgument{"cycle_time_ms", "float", "1.0",
                      "between two looks at what is ready (HOROVOD_CYCLE_TIME)"},
     StrategyArgument{"fusion_threshold_mb", "float", "128.0",
@@ -28,6 +37,114 @@ constexpr std::array horovod_rows{
     StrategyArgument{"cache_capacity", "int", "1024",
                      "names that ranks agree on by one bit (HOROVOD_CACHE_CAPACITY)"},
 };
+
+constexpr std::string_view process_sets_argument = "process_sets";
+
+ArgumentProblem process_set_problem(const std::string& message, const std::string& remedy) {
+  return ArgumentProblem("process_sets: " + message, std::string(process_sets_argument), remedy);
+}
+
+RefusedArgument refused_process_set(const std::string& message, const std::string& remedy) {
+  return RefusedArgument(message, std::string(process_sets_argument), remedy);
+}
+
+/// "[0, 1]"
+std::vector<int64_t> process_set_from(const std::string& text) {
+  std::vector<int64_t> ranks;
+  const bool is_list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
+  const char* at = text.data() + 1;
+  const char* const end = text.data() + text.size() - 1;
+  while (is_list && at < end) {
+    int64_t number = 0;
+    const auto [behind, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || (behind != end && *behind != ',')) {
+      throw process_set_problem(text + " is not a list of ranks", "write [[0, 1], [2, 3]]");
+    }
+    ranks.push_back(number);
+    at = behind;
+    while (at != end && (*at == ',' || *at == ' ')) {
+      ++at;
+    }
+  }
+  if (!is_list) {
+    throw process_set_problem(text + " is not a list of ranks", "write [[0, 1], [2, 3]]");
+  }
+  if (ranks.empty()) {
+    throw process_set_problem("a set without ranks", "leave the empty set out");
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+// What hvd.init refuses: horovod/common/operations.cc and basics.py.
+void check_process_set(const TrainingPlan& plan, const std::vector<int64_t>& ranks) {
+  const auto twice = std::ranges::adjacent_find(ranks);
+  if (twice != ranks.end()) {
+    throw refused_process_set(
+        fmt::format("ValueError: Horovod could not be initialized: Tried to register process set "
+                    "with duplicate rank: {}",
+                    *twice),
+        "name each rank once");
+  }
+  const auto is_outside = [&plan](int64_t rank) { return rank < 0 || rank >= plan.world_size; };
+  const auto outside = std::ranges::find_if(ranks, is_outside);
+  if (plan.world_size > 0 && outside != ranks.end()) {
+    throw refused_process_set(
+        fmt::format("ValueError: Horovod could not be initialized: Tried to register process set "
+                    "with invalid rank: {}",
+                    *outside),
+        fmt::format("name ranks from 0 to {}", plan.world_size - 1));
+  }
+  if (plan.world_size > 1 && std::ssize(ranks) == plan.world_size) {
+    throw refused_process_set(
+        "ValueError: Horovod could not be initialized: Different ranks tried to set up mismatching "
+        "numbers of process sets: the set of all ranks exists already",
+        "leave process_sets out: all ranks average their gradients without it");
+  }
+}
+
+std::vector<std::vector<int64_t>> checked_process_sets(const TrainingPlan& plan,
+                                                       const StrategyArguments& arguments) {
+  const std::vector<std::vector<int64_t>> sets = process_sets_of(arguments);
+  std::set<int64_t> before;
+  for (auto set = sets.begin(); set != sets.end(); ++set) {
+    check_process_set(plan, *set);
+    if (std::find(sets.begin(), set, *set) != set) {
+      throw refused_process_set(
+          fmt::format("ValueError: Horovod could not be initialized because process_sets entry "
+                      "number {} is a duplicate",
+                      set - sets.begin()),
+          "name each set once");
+    }
+    for (const int64_t rank : *set) {
+      if (!before.insert(rank).second) {
+        throw process_set_problem(
+            fmt::format("rank {} is in two sets, and its optimizer averages in one", rank),
+            "name each rank in one set");
+      }
+    }
+  }
+  return sets;
+}
+
+// DistributedOptimizer and its broadcast of names from rank 0 (horovod/torch/optimizer.py).
+void check_with_process_sets(const HorovodOptions& options) {
+  if (options.process_sets.empty()) {
+    return;
+  }
+  if (options.combines_steps) {
+    throw refused_process_set(
+        "NotImplementedError: Adasum does not support non-global process sets yet.",
+        "use op: average, or leave process_sets out");
+  }
+  const auto lacks_root = [](const std::vector<int64_t>& set) { return set.front() != 0; };
+  if (options.groups > 0 && std::ranges::any_of(options.process_sets, lacks_root)) {
+    throw refused_process_set(
+        "ValueError: broadcast received invalid root rank 0 for provided process set: num_groups "
+        "makes each set take the order of names from rank 0",
+        "leave num_groups out, or name only a set with rank 0");
+  }
+}
 
 constexpr double most_mebibytes = 1e6;
 constexpr double most_milliseconds = 1e6;
@@ -91,6 +208,8 @@ HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& a
     throw ArgumentProblem("strategy argument cache_capacity must be at least 0", "cache_capacity");
   }
   options.combines_steps = op == "adasum";
+  options.process_sets = checked_process_sets(plan, arguments);
+  check_with_process_sets(options);
   if (options.combines_steps) {
     check_adasum(plan, options);
   }
@@ -110,6 +229,16 @@ std::vector<Site> sites_of_gradients(const TrainingPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<std::vector<int64_t>> process_sets_of(const StrategyArguments& arguments) {
+  std::vector<std::vector<int64_t>> sets;
+  if (arguments.has(std::string(process_sets_argument))) {
+    for (const std::string& text : arguments.texts(std::string(process_sets_argument))) {
+      sets.push_back(process_set_from(text));
+    }
+  }
+  return sets;
+}
 
 StrategyEntry horovod() {
   StrategyEntry entry;

@@ -1,6 +1,7 @@
 #include "model/strategy/exchange/negotiation/negotiator.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
 
@@ -10,8 +11,10 @@ using namespace negotiation_sites;
 
 namespace {
 
-/// The calls of the threads to each other: beside those of the device.
+/// The calls of the threads to each other: beside those of the device. Those of a process set wait
+/// for none of all ranks.
 constexpr StreamId control_stream = stream(queue::first_group);
+constexpr StreamId control_stream_of_set = stream(queue::first_group + 1);
 /// A number that no cycle takes in at once.
 constexpr uint32_t most_taken = 1u << 20;
 /// What closes the queue. No rank is asked for it.
@@ -47,24 +50,42 @@ std::string text_of(TensorResponse::Error error) {
 }  // namespace
 
 CommunicationOptions Negotiator::control(std::string_view step) const {
-  return {control_stream, {}, site_id(step)};
+  return {options_.process_set.empty() ? control_stream : control_stream_of_set, {}, site_id(step)};
 }
 
 // The host
 
+Program Negotiator::make_groups(Rank& rank) {
+  const CommunicationOptions options{
+      communication_stream, {}, site_id(negotiation_sites::make_groups)};
+  const std::vector<int64_t>& set = options_.process_set;
+  const auto make = [&] {
+    return set.empty() ? rank.split_group(world_group, 0, options)
+                       : rank.new_group(world_group, set, options);
+  };
+  const Rank::NewGroup control = make();
+  const Rank::NewGroup data = make();
+  const Ticket made[] = {control.ready, data.ready};
+  co_await rank.settle_all(made);
+  control_ = control.group;
+  data_ = data.group;
+  has_groups_ = true;
+  members_.assign(set.begin(), set.end());
+  if (set.empty()) {
+    members_.resize(static_cast<size_t>(rank.world_size()));
+    std::iota(members_.begin(), members_.end(), 0);
+  }
+}
+
 Program Negotiator::start(Rank& rank) {
   if (!has_groups_) {
-    const CommunicationOptions options{communication_stream, {}, site_id(make_groups)};
-    const Rank::NewGroup control = rank.split_group(world_group, 0, options);
-    const Rank::NewGroup data = rank.split_group(world_group, 0, options);
-    const Ticket made[] = {control.ready, data.ready};
-    co_await rank.settle_all(made);
-    control_ = control.group;
-    data_ = data.group;
-    has_groups_ = true;
+    co_await make_groups(rank);
+  }
+  if (!is_open_) {
+    is_open_ = true;
     queue_.open(rank);
-    if (rank.id() == 0) {
-      coordinator_ = std::make_unique<Coordinator>(rank.world_size());
+    if (rank.id() == members_.front()) {
+      coordinator_ = std::make_unique<Coordinator>(static_cast<int32_t>(members_.size()));
     }
   }
   is_running_ = true;
@@ -237,7 +258,8 @@ Task<Negotiator::Agreement> Negotiator::agree(Rank& rank) {
   co_return agreed;
 }
 
-// Requests that no rank has seen before go to rank 0, which answers for all.
+// Requests that no rank has seen before go to rank 0, which answers for all; in a process set to
+// its first rank.
 Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& responses) {
   const std::vector<int64_t> asked = uncached();
   std::vector<TensorResponse> requests;
@@ -247,17 +269,18 @@ Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& response
   }
   const std::vector<int64_t> lengths = co_await gather_lengths(rank, std::ssize(asked));
   const int64_t longest = *std::ranges::max_element(lengths);
-  const bool is_root = rank.id() == 0;
+  const int32_t root = members_.front();
+  const bool is_root = rank.id() == root;
   const Slice own = numbers(rank, DType::int64, longest * numbers_of_response);
   const Slice all =
-      is_root ? numbers(rank, DType::int64, own.elements * rank.world_size()) : Slice{};
+      is_root ? numbers(rank, DType::int64, own.elements * std::ssize(members_)) : Slice{};
   rank.write(own, encoded(requests, longest));
-  const Ticket gathered = rank.gather(control_, own, all, 0, control(gather_requests));
+  const Ticket gathered = rank.gather(control_, own, all, root, control(gather_requests));
   co_await rank.settle(gathered);
   std::vector<TensorResponse> ready;
   if (is_root) {
     const Values lists = rank.read(all);
-    for (int32_t from = 0; from < rank.world_size(); ++from) {
+    for (int32_t from = 0; from < std::ssize(members_); ++from) {
       const int64_t length = lengths[static_cast<size_t>(from)];
       for (const TensorResponse& request : decoded(lists, from * longest, length)) {
         coordinator_->add(from, request.request);
@@ -273,7 +296,7 @@ Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& response
 
 Task<std::vector<int64_t>> Negotiator::gather_lengths(Rank& rank, int64_t own) {
   const Slice length = numbers(rank, DType::int64, 1);
-  const Slice all = numbers(rank, DType::int64, rank.world_size());
+  const Slice all = numbers(rank, DType::int64, std::ssize(members_));
   Values value(DType::int64, 1);
   value.set_integer(0, own);
   rank.write(length, value);
@@ -295,7 +318,8 @@ Program Negotiator::share_responses(Rank& rank, std::vector<TensorResponse>& res
   Values value(DType::int64, 1);
   value.set_integer(0, std::ssize(responses));
   rank.write(length, value);
-  const Ticket told = rank.broadcast(control_, length, 0, control(send_length));
+  const int32_t root = members_.front();
+  const Ticket told = rank.broadcast(control_, length, root, control(send_length));
   co_await rank.settle(told);
   const int64_t count = rank.read(length).integer(0);
   rank.release(length);
@@ -303,10 +327,10 @@ Program Negotiator::share_responses(Rank& rank, std::vector<TensorResponse>& res
     co_return;
   }
   const Slice list = numbers(rank, DType::int64, count * numbers_of_response);
-  if (rank.id() == 0) {
+  if (rank.id() == root) {
     rank.write(list, encoded(responses, count));
   }
-  const Ticket sent = rank.broadcast(control_, list, 0, control(send_responses));
+  const Ticket sent = rank.broadcast(control_, list, root, control(send_responses));
   co_await rank.settle(sent);
   responses = decoded(rank.read(list), 0, count);
   rank.release(list);
@@ -333,7 +357,8 @@ Program Negotiator::carry_out(Rank& rank, const std::vector<TensorResponse>& res
       cache_.put(response.request);
     }
   }
-  co_await runner_.run(rank, data_, std::move(items));
+  const ResponseRunner::Among among{data_, static_cast<int32_t>(members_.size())};
+  co_await runner_.run(rank, among, std::move(items));
 }
 
 // No rank had anything new, and no tensor is ready on all: another round would find the same. The
@@ -342,7 +367,7 @@ Program Negotiator::wait_for_word(Rank& rank) {
   const Slice word = numbers(rank, DType::uint8, 1);
   const Slice heard = numbers(rank, DType::uint8, rank.world_size());
   std::vector<Ticket> words;
-  for (int32_t other = 0; other < rank.world_size(); ++other) {
+  for (const int32_t other : members_) {
     if (other != rank.id()) {
       const StreamId from = stream(static_cast<uint8_t>(queue::first_receive + other % 64));
       words.push_back(rank.receive(control_, heard.part(other, 1), other, 0,
@@ -352,7 +377,7 @@ Program Negotiator::wait_for_word(Rank& rank) {
   std::vector<Ticket> any = words;
   any.push_back(queue_.announced(taken_));
   co_await rank.settle_any(any, site_id(wait_for_ranks));
-  for (int32_t other = 0; other < rank.world_size(); ++other) {
+  for (const int32_t other : members_) {
     if (other != rank.id()) {
       const StreamId to = stream(static_cast<uint8_t>(queue::first_send + other % 64));
       words.push_back(rank.send(control_, word, other, 0, {to, {}, site_id(wait_for_ranks)}));

@@ -16,6 +16,7 @@ struct NegotiationOptions {
   FusionOptions fusion;
   Time cycle_time{int64_t{1'000'000'000}};  ///< 1 ms
   int64_t cache_capacity = 1024;
+  std::vector<int64_t> process_set{};  ///< ascending; empty: all ranks
 };
 
 /// Horovod's engine on one rank: its host hands tensors over by name, and a background thread
@@ -26,6 +27,9 @@ struct NegotiationOptions {
 /// round while something is, and waits in between: for the host, within a call of the negotiation
 /// for the other ranks, and, when no rank has anything new, for a word of the first that has. So a
 /// run in which a tensor never becomes ready everywhere ends with all of them waiting.
+///
+/// A process set agrees by itself, with names and a cache of its own: each has a Negotiator. A real
+/// rank has one thread, which serves all sets that the rank is in, one after the other.
 class Negotiator : public std::enable_shared_from_this<Negotiator> {
  public:
   explicit Negotiator(const NegotiationOptions& options)
@@ -35,7 +39,9 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
 
   // Of the host.
   bool is_running() const { return is_running_; }
-  /// A collective of all ranks.
+  /// A collective of all ranks, also of those outside of the process set.
+  Program make_groups(Rank& rank);
+  /// Of the ranks of the set. Makes the groups where make_groups() has not.
   Program start(Rank& rank);
   /// Gives the handle.
   int64_t submit(Rank& rank, const TensorRequest& request, const Slice& data, const Slice& whole,
@@ -79,9 +85,11 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
   ResponseCache cache_;
   ResponseRunner runner_;
   std::unique_ptr<Coordinator> coordinator_;  ///< on rank 0
+  std::vector<int32_t> members_;              ///< those that agree, ascending
   GroupId control_;                           ///< for what the threads say to each other
   GroupId data_;
   bool has_groups_ = false;
+  bool is_open_ = false;  ///< the queue
   bool is_running_ = false;
   Ticket ended_;
 

@@ -20,7 +20,7 @@ Bytes padded(Bytes bytes, bool on_gpu) {
 
 }  // namespace
 
-Program ResponseRunner::run(Rank& rank, GroupId group, std::vector<Item> items) {
+Program ResponseRunner::run(Rank& rank, Among among, std::vector<Item> items) {
   std::vector<FusibleTensor> tensors;
   for (const Item& item : items) {
     const TensorRequest& request = item.response.request;
@@ -35,11 +35,11 @@ Program ResponseRunner::run(Rank& rank, GroupId group, std::vector<Item> items) 
     for (const size_t position : positions) {
       call.push_back(&items[position]);
     }
-    co_await run_call(rank, group, std::move(call));
+    co_await run_call(rank, among, std::move(call));
   }
 }
 
-Program ResponseRunner::run_call(Rank& rank, GroupId group, Call call) {
+Program ResponseRunner::run_call(Rank& rank, Among among, Call call) {
   const TensorRequest& request = call.front()->response.request;
   if (call.front()->response.error == TensorResponse::Error::none &&
       request.name.kind != RequestKind::join) {
@@ -55,12 +55,12 @@ Program ResponseRunner::run_call(Rank& rank, GroupId group, Call call) {
     }
     Submission* own = call.front()->submission;
     if (request.name.kind == RequestKind::all_reduce) {
-      co_await all_reduce(rank, group, call, {});
+      co_await all_reduce(rank, among, call, {});
     } else if (request.name.kind == RequestKind::broadcast) {
-      own->result =
-          rank.broadcast(group, own->data, request.root, {communication_stream, {}, site_id(send)});
+      own->result = rank.broadcast(among.group, own->data, request.root,
+                                   {communication_stream, {}, site_id(send)});
     } else {
-      own->result = rank.all_gather(group, own->data, own->whole,
+      own->result = rank.all_gather(among.group, own->data, own->whole,
                                     {communication_stream, {}, site_id(gather)});
     }
     if (options_.waits_for_each && own != nullptr) {
@@ -93,7 +93,7 @@ void ResponseRunner::release(Rank& rank) {
   }
 }
 
-Program ResponseRunner::all_reduce(Rank& rank, GroupId group, const Call& call, Ticket ready) {
+Program ResponseRunner::all_reduce(Rank& rank, Among among, const Call& call, Ticket ready) {
   const TensorRequest& request = call.front()->response.request;
   std::vector<Slice> tensors;
   std::vector<Slice> lent;
@@ -131,11 +131,10 @@ Program ResponseRunner::all_reduce(Rank& rank, GroupId group, const Call& call, 
   }
   reduced_bytes_.push_back(travels.bytes());
   Ticket last = rank.all_reduce(
-      group, travels, by_backend ? Reduction::avg : Reduction::sum,
+      among.group, travels, by_backend ? Reduction::avg : Reduction::sum,
       {communication_stream, {}, site_id(fused ? negotiation_sites::reduce : reduce_alone)});
   if (request.averages && !by_backend) {
-    last = elementwise(rank, Kernel::scale, {}, {travels},
-                       options_.predivide_factor / rank.world_size(),
+    last = elementwise(rank, Kernel::scale, {}, {travels}, options_.predivide_factor / among.ranks,
                        {communication_stream, {last}, site_id(postscale)});
   }
   if (fused) {

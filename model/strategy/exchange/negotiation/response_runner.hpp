@@ -30,7 +30,12 @@ class ResponseRunner {
     TensorResponse response;
     Submission* submission = nullptr;
   };
-  Program run(Rank& rank, GroupId group, std::vector<Item> items);
+  /// The ranks that agree.
+  struct Among {
+    GroupId group;
+    int32_t ranks = 0;
+  };
+  Program run(Rank& rank, Among among, std::vector<Item> items);
   /// Bytes of each all_reduce since the last question.
   std::vector<Bytes> take_reduced_bytes() { return std::exchange(reduced_bytes_, {}); }
   void release(Rank& rank);
@@ -38,8 +43,8 @@ class ResponseRunner {
  private:
   using Call = std::vector<Item*>;
 
-  Program run_call(Rank& rank, GroupId group, Call call);
-  Program all_reduce(Rank& rank, GroupId group, const Call& call, Ticket ready);
+  Program run_call(Rank& rank, Among among, Call call);
+  Program all_reduce(Rank& rank, Among among, const Call& call, Ticket ready);
   Slice buffer_of(Rank& rank, DType dtype, int64_t elements);
 
   FusionOptions options_;

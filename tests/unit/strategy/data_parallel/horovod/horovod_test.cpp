@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
+#include "model/strategy/registry.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 
 using namespace lockstep;
@@ -212,6 +213,59 @@ TEST_CASE("the wrapped Adam does not count the zero step of broadcast_optimizer_
   for (const Replica::Parameter& parameter : trained.strategies[0]->replica().parameters()) {
     CHECK(parameter.tensor.steps == 1);
   }
+}
+
+// Gradients are averaged over the two ranks of a set, so two ranks with its samples end alike.
+TEST_CASE("each process set trains as the same ranks do by themselves, and a rank of none alone") {
+  const Network network = small_network();
+  const Shard of_four = strided(4, 2);
+  const auto shard_of = [&of_four](std::vector<int32_t> ranks) -> Shard {
+    return
+        [=](int32_t rank, int64_t step) { return of_four(ranks[static_cast<size_t>(rank)], step); };
+  };
+  HorovodOptions options;
+  options.process_sets = {{0, 2}};
+  const Trained trained =
+      train_simulated(exact_plan(network), 4, horovod_with(options), of_four, 2);
+  REQUIRE(all_finished(trained));
+  const Trained set = train_simulated(exact_plan(network), 2, ddp(), shard_of({0, 2}), 2);
+  CHECK(trained.parameters[0] == set.parameters[0]);
+  CHECK(trained.parameters[2] == set.parameters[0]);
+  for (const int32_t rank : {1, 3}) {
+    const Trained alone = train_simulated(exact_plan(network), 1, ddp(), shard_of({rank}), 2);
+    CHECK(trained.parameters[static_cast<size_t>(rank)] == alone.parameters[0]);
+  }
+}
+
+TEST_CASE("process sets that Horovod refuses are refused with its words") {
+  const Network network = small_network();
+  TrainingPlan plan = exact_plan(network);
+  plan.world_size = 4;
+  const auto message = [&plan](const std::vector<std::string>& sets, int64_t groups = 0) {
+    StrategyArguments arguments;
+    arguments.set("process_sets", sets);
+    arguments.set("num_groups", groups);
+    try {
+      horovod().make(plan, arguments);
+    } catch (const ArgumentProblem& problem) {
+      return std::string(problem.what());
+    }
+    return std::string();
+  };
+  using Catch::Matchers::Contains;
+  CHECK(message({"[0, 1]", "[2, 3]"}).empty());
+  CHECK(message({"[1, 0]"}).empty());
+  CHECK_THAT(message({"[0, 1]", "[1, 0]"}), Contains("entry number 1 is a duplicate"));
+  CHECK_THAT(message({"[0, 7]"}), Contains("with invalid rank: 7"));
+  CHECK_THAT(message({"[-1, 0]"}), Contains("with invalid rank: -1"));
+  CHECK_THAT(message({"[0, 0]"}), Contains("with duplicate rank: 0"));
+  CHECK_THAT(message({"[0, 1, 2, 3]"}), Contains("the set of all ranks exists already"));
+  CHECK_THAT(message({"[]"}), Contains("a set without ranks"));
+  CHECK_THAT(message({"[0, 1]", "[1, 2]"}), Contains("rank 1 is in two sets"));
+  CHECK_THAT(message({"0"}), Contains("0 is not a list of ranks"));
+  CHECK_THAT(message({"[0, x]"}), Contains("is not a list of ranks"));
+  CHECK_THAT(message({"[2, 3]"}, 2), Contains("invalid root rank 0"));
+  CHECK(message({"[0, 3]"}, 2).empty());
 }
 
 }  // namespace horovod_test
