@@ -65,6 +65,21 @@ constexpr auto keys_of_others = std::to_array<Pair>({
     {"env", "the scenario"},
 });
 
+constexpr std::string_view for_process_group =
+    "write what it passes: process_group: {backend: gloo, timeout: 5 min}, and of an init_method "
+    "env: {MASTER_ADDR: node0, MASTER_PORT: \"29500\"}";
+constexpr std::string_view for_ddp =
+    "write the arguments of DistributedDataParallel that it passes as those of the strategy: "
+    "trainer: {strategy: {DDPStrategy: {find_unused_parameters: true}}}";
+
+/// Methods of the module and of plugins that scripts of 1.x override.
+constexpr auto overrides = std::to_array<Pair>({
+    {"init_dist_connection", for_process_group},
+    {"init_ddp_connection", for_process_group},
+    {"setup_distributed", for_process_group},
+    {"configure_ddp", for_ddp},
+});
+
 bool has(const std::vector<std::string_view>& legal, std::string_view word) {
   return std::find(legal.begin(), legal.end(), word) != legal.end();
 }
@@ -115,6 +130,11 @@ std::string_view section_of_key(std::string_view section, std::string_view key) 
   }
   const auto* const found = std::ranges::find(keys_of_others, key, &Pair::first);
   return found == keys_of_others.end() ? std::string_view() : found->second;
+}
+
+std::string_view keys_for_override(std::string_view section, std::string_view key) {
+  const auto* const found = std::ranges::find(overrides, key, &Pair::first);
+  return section != "program" || found == overrides.end() ? std::string_view() : found->second;
 }
 
 std::string statement_for_python(std::string_view text) {

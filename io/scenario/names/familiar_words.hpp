@@ -16,6 +16,10 @@ std::string familiar_word(std::string_view word, const std::vector<std::string_v
 /// "data.train". Empty where it is nobody's.
 std::string_view section_of_key(std::string_view section, std::string_view key);
 
+/// What to write for a method that sets up processes, which `section` has no key for: the keys that
+/// stand for what an override of `configure_ddp` passes. Empty for other keys.
+std::string_view keys_for_override(std::string_view section, std::string_view key);
+
 /// What to write for a statement of Python, such as `self.log("x", loss)`; empty for other texts.
 std::string statement_for_python(std::string_view text);
 

@@ -91,4 +91,12 @@ TEST_CASE("a statement is not changed by --set") {
   CHECK(loaded.diagnostics.front().remedy.find("`cases`") != std::string::npos);
 }
 
+TEST_CASE("an overridden hook that sets up processes is answered with the keys that stand for it") {
+  const Diagnostic group = only(training + "program: {init_dist_connection: [barrier]}\n");
+  CHECK(group.message == "`program` has no key `init_dist_connection`");
+  CHECK(group.remedy.find("process_group: {backend: gloo") != std::string::npos);
+  const Diagnostic ddp = only(training + "program: {configure_ddp: [barrier]}\n");
+  CHECK(ddp.remedy.find("DDPStrategy: {find_unused_parameters: true}") != std::string::npos);
+}
+
 }  // namespace lockstep::familiar_words_test
