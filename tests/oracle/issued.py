@@ -76,6 +76,7 @@ class Recorder(TorchDispatchMode):
         self.operations = []
         self._reduction = None
         self._originals = {}
+        self.marks_copies = False  # a pipeline detaches what a stage gives, and views cannot be
 
     def mark(self, **mark):
         self.operations.append(mark)
@@ -173,7 +174,7 @@ class _Mark(torch.autograd.Function):
     @staticmethod
     def forward(context, value, recorder, index):
         context.recorder, context.index = recorder, index
-        return value.view_as(value)
+        return value.clone() if recorder.marks_copies else value.view_as(value)
 
     @staticmethod
     def backward(context, gradient):

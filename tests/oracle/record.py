@@ -51,6 +51,7 @@ import sharded  # noqa: E402
 from lightning_settings import LIGHTNING_SETTINGS  # noqa: E402
 from metric_family_settings import METRIC_FAMILY_SETTINGS  # noqa: E402
 from metric_settings import METRIC_SETTINGS  # noqa: E402
+from pipeline_settings import PIPELINE_SETTINGS  # noqa: E402
 from recorded_text import agree, greatest_in, numbers_in, text_of, written  # noqa: E402
 from settings import SETTINGS  # noqa: E402
 from sharded_settings import SHARDED_SETTINGS  # noqa: E402
@@ -356,7 +357,7 @@ def main():
     parser.add_argument("names", nargs="*", help="settings; none: all and the names")
     arguments = parser.parse_args()
     settings = SETTINGS + METRIC_SETTINGS + METRIC_FAMILY_SETTINGS + LIGHTNING_SETTINGS
-    settings += SHARDED_SETTINGS + TENSOR_SETTINGS
+    settings += SHARDED_SETTINGS + TENSOR_SETTINGS + PIPELINE_SETTINGS
     unknown = set(arguments.names) - {s["name"] for s in settings} - {NAMES}
     if unknown:
         parser.error(f"no setting {', '.join(sorted(unknown))}")

@@ -22,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import issued
 import network as networks
+import pipeline
 import sharded_checkpoint
 import tensor_parallel
 from sharded_deepspeed import DeepSpeed
@@ -252,7 +253,7 @@ class Zero1(Strategy):
 
 STRATEGIES = {kind.family: kind
               for kind in (Fsdp1, Fsdp2, Zero1, DeepSpeed, FairScale, FairScaleFsdp,
-                           tensor_parallel.TensorParallel)}
+                           tensor_parallel.TensorParallel, pipeline.Pipelined)}
 
 
 def family_of(setting):
@@ -280,6 +281,7 @@ class ShardedRun:
         networks.draw_parameters(module, setting["seed"], draws_as(setting, rank))
         module = module.to(networks.DTYPES[setting["dtype"]])
         self.recorder = issued.Recorder()
+        self.recorder.marks_copies = "pipeline" in setting
         for index, layer in enumerate(module.children()):
             issued.mark_layer(self.recorder, layer, index)
         self.buffers = module.named_buffers
@@ -332,6 +334,9 @@ class ShardedRun:
             strategy.model.train()
             self.record["gradients"].append(None)
             return
+        if strategy.iterates:
+            self.record["losses"].append(strategy.iterate(inputs, target))
+            return
         synchronises = iteration.get("synchronise", True)
         with strategy.accumulating(synchronises):
             loss = self._loss(inputs, target)
@@ -356,7 +361,8 @@ class ShardedRun:
         if self.record["ended"] == "finished":
             full = self.strategy.full_parameters()
             self.record["parameters"] = {
-                name: self.written(full[name]) for name, _, _ in self.strategy.original}
+                name: self.written(full[name]) for name, _, _ in self.strategy.original
+                if name in full}
             buffers = {n: self.written(b) for n, b in self.buffers()}
             if buffers:
                 self.record["buffers"] = buffers

@@ -80,8 +80,13 @@ class Units:
         self._wrapped = {tuple(unit) for unit in units}
         self._checkpointed = {tuple(segment) for segment in checkpointed}
         self._by = by
+        self.root = self.part(0, len(self.layers) - 1)
+
+    def part(self, first, last):
+        """A range of layers with the units in it as a block."""
         ranges = sorted(self._wrapped | self._checkpointed, key=lambda u: (u[0], -u[1]))
-        self.root = self._block(0, len(self.layers) - 1, ranges)
+        inside = [u for u in ranges if first <= u[0] and u[1] <= last]
+        return self._block(first, last, inside)
 
     def _block(self, first, last, inside):
         children, ranges, index = [], [], first
@@ -114,6 +119,8 @@ class Strategy:
 
     # Whether the same setting can be run once more in fp64, to see if it rounds.
     computes_in_fp64 = True
+    # Whether forward and backward of a batch are one call, `iterate`.
+    iterates = False
 
     @staticmethod
     def prepare():

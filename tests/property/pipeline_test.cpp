@@ -30,6 +30,7 @@ struct PipelineCase {
   std::string trainer;
   std::vector<int64_t> widths;  ///< of the layers between input and output
   bool shares_embedding = false;
+  std::string sharded;       ///< the argument fully_shard; empty: none
   int64_t samples_each = 1;  ///< of a micro-batch
   int64_t steps = 2;
 };
@@ -65,12 +66,12 @@ std::string text_of(const PipelineCase& training, bool all_steps) {
       "  max_epochs: 1\n"
       "{}"
       "  strategy: {{PipelineStrategy: {{schedule: {}, n_microbatches: {}, "
-      "pipeline_parallel_size: {}, stages: {}, split: {}}}}}\n"
+      "pipeline_parallel_size: {}, stages: {}, split: {}{}}}}}\n"
       "verify: {{all_steps: {}}}\n",
       layers_of(training), training.optimizer, batch * training.pipelines * training.steps, batch,
       training.shape.ranks * training.pipelines, training.trainer, name_of(training.kind),
       training.shape.micro_batches, training.shape.ranks, training.shape.stages(), training.split,
-      all_steps);
+      training.sharded, all_steps);
 }
 
 std::ostream& operator<<(std::ostream& out, const PipelineCase& training) {
@@ -107,6 +108,14 @@ rc::Gen<PipelineCase> pipeline_cases() {
       training.widths.back() = training.widths.front();
     } else {
       training.trainer = *rc::gen::element<std::string>("", "  gradient_clip_val: 0.05\n");
+    }
+    if (!training.shares_embedding) {
+      // Modules that are freed lose gradients where those of weights come apart.
+      const bool comes_apart = training.kind >= PipelineScheduleKind::interleaved_zero_bubble;
+      training.sharded = *rc::gen::element<std::string>(
+          "", ", fully_shard: {modules: [Linear], reshard_after_forward: false}",
+          comes_apart ? "" : ", fully_shard: {modules: [Linear]}",
+          comes_apart ? "" : ", fully_shard: {reshard_after_forward: true, modules: [Embedding]}");
     }
     training.samples_each = *rc::gen::element<int64_t>(1, 2);
     training.steps = *rc::gen::element<int64_t>(1, 2, 3, 12);
@@ -148,6 +157,7 @@ TEST_CASE("a pipeline trains what one device trains") {
     RC_ASSERT(rehearsal.run.result.total_time == whole.run.result.total_time);
     distribution.count_case();
     distribution.count(std::string(name_of(training.kind)));
+    distribution.count(training.sharded.empty() ? "replicas" : "fully_shard");
   });
   distribution.print(test_name);
   REQUIRE(held);

@@ -111,8 +111,11 @@ WayToTrain tensor_parallel(const Devices& devices) {
 WayToTrain pipeline() {
   return {
       fmt::format("{{PipelineStrategy: {{schedule: {}, n_microbatches: {}, "
-                  "pipeline_parallel_size: {}, split: parameters}}}}",
-                  one_of({"1F1B", "GPipe"}), micro_batches, *rc::gen::element(2, 2, 3))};
+                  "pipeline_parallel_size: {}, split: parameters{}}}}}",
+                  one_of({"1F1B", "GPipe"}), micro_batches, *rc::gen::element(2, 2, 3),
+                  one_of({"", ", fully_shard: {modules: [Linear]}",
+                          ", fully_shard: {reshard_after_forward: false}",
+                          ", fully_shard: {mp_policy: {param_dtype: bf16, reduce_dtype: fp32}}"}))};
 }
 
 WayToTrain hybrid(const Devices& devices) {

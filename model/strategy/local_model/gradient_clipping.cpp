@@ -1,27 +1,31 @@
 #include "model/strategy/local_model/gradient_clipping.hpp"
 
+#include <algorithm>
+
 #include "model/strategy/local_model/replica_sites.hpp"
 
 namespace lockstep {
 
 namespace {
 
+Ticket sum_on_device(Rank& rank, const SharedNorm& shared, const Slice& norms, Ticket ready) {
+  for (const SharedNorm::Sum& sum : shared.sums) {
+    ready = rank.all_reduce(sum.group, norms.part(0, sum.elements), Reduction::sum,
+                            {communication_stream, {ready}, shared.site});
+  }
+  return ready;
+}
+
 // What lies in host memory travels through the device that communicates.
-Ticket sum_over(Rank& rank, const SharedNorm& shared, const Slice& squared_norm, DeviceId device,
+Ticket sum_over(Rank& rank, const SharedNorm& shared, const Slice& norms, DeviceId device,
                 Ticket measured) {
   if (device != host_device) {
-    const Ticket summed = rank.all_reduce(shared.group, squared_norm, Reduction::sum,
-                                          {communication_stream, {measured}, shared.site});
-    return shared.across ? rank.all_reduce(*shared.across, squared_norm, Reduction::sum,
-                                           {communication_stream, {summed}, shared.site})
-                         : summed;
+    return sum_on_device(rank, shared, norms, measured);
   }
-  const Slice travels =
-      rank.allocate(Purpose::workspace, squared_norm.dtype, squared_norm.elements);
-  const Ticket there = rank.copy(squared_norm, travels, {copy_stream, {measured}, shared.site});
-  const Ticket summed = rank.all_reduce(shared.group, travels, Reduction::sum,
-                                        {communication_stream, {there}, shared.site});
-  const Ticket back = rank.copy(travels, squared_norm, {copy_stream, {summed}, shared.site});
+  const Slice travels = rank.allocate(Purpose::workspace, norms.dtype, norms.elements);
+  const Ticket there = rank.copy(norms, travels, {copy_stream, {measured}, shared.site});
+  const Ticket summed = sum_on_device(rank, shared, travels, there);
+  const Ticket back = rank.copy(travels, norms, {copy_stream, {summed}, shared.site});
   rank.event({compute_stream, {back}, shared.site});
   rank.release(travels);
   return back;
@@ -54,8 +58,11 @@ void clip_gradients(Rank& rank, const GradientClipping& clipping,
   // A norm of half-precision gradients is kept in single precision.
   const bool is_double = !gradients.empty() && gradients.front().dtype == DType::fp64;
   const DType dtype = is_double ? DType::fp64 : DType::fp32;
-  const Slice norms =
-      rank.allocate(Purpose::workspace, dtype, shared == nullptr ? 1 : shared->elements, device);
+  int64_t elements = 1;
+  for (size_t i = 0; shared != nullptr && i < shared->sums.size(); ++i) {
+    elements = std::max(elements, shared->sums[i].elements);
+  }
+  const Slice norms = rank.allocate(Purpose::workspace, dtype, elements, device);
   const Slice squared_norm = norms.part(0, 1);
   const std::vector<Slice>& counted =
       shared != nullptr && shared->counted != nullptr ? *shared->counted : gradients;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "model/program/rank.hpp"
@@ -18,10 +17,13 @@ struct GradientClipping {
 
 /// The ranks that hold different parts of the gradients, whose squares add up to one norm.
 struct SharedNorm {
-  GroupId group{};
+  /// An all_reduce over the ranks of a group; DTensor sends a number for each parameter.
+  struct Sum {
+    GroupId group{};
+    int64_t elements = 1;
+  };
+  std::vector<Sum> sums;  ///< one after the other
   SiteId site{};
-  int64_t elements = 1;  ///< of the all_reduce; DTensor sends a number for each parameter
-  std::optional<GroupId> across{};  ///< then the sums of these are added up, too
   /// Of the gradients those whose squares are counted here; null: all of them.
   const std::vector<Slice>* counted = nullptr;
 };

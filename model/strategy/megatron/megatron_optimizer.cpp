@@ -164,7 +164,7 @@ void MegatronOptimizer::update(Rank& rank, const Step& step, const std::vector<S
     updated.push_back(piece.updated.value);
     values.push_back(piece.value);
   }
-  SharedNorm norm{step.norm_group.value_or(world_group), site_id(megatron_sites::share_norm)};
+  SharedNorm norm{{{step.norm_group.value_or(world_group)}}, site_id(megatron_sites::share_norm)};
   norm.counted = &counted;
   clip_gradients(rank, step.options.clipping, gradients, DeviceId{0},
                  step.norm_group ? &norm : nullptr);

@@ -172,8 +172,9 @@ std::vector<PipelineStep> MegatronPipeline::training_steps() const {
 
 // One step
 
-Program MegatronPipeline::before_micro_batches(Rank& rank, bool training) {
-  if (training) {
+Program MegatronPipeline::before_micro_batches(Rank& rank, const std::vector<Batch>&,
+                                               const StepOptions& options) {
+  if (options.training) {
     buffers_->begin_step(rank);
   } else {
     buffers_->gather_all(rank);

@@ -30,7 +30,8 @@ class MegatronPipeline final : public Pipeline {
   Program construct(Rank& rank) override;
   Program begin_fit(Rank& rank) override;
   std::vector<PipelineStep> training_steps() const override;
-  Program before_micro_batches(Rank& rank, bool training) override;
+  Program before_micro_batches(Rank& rank, const std::vector<Batch>& batches,
+                               const StepOptions& options) override;
   void before_layer(Rank& rank, size_t layer) override;
   void gradients_ready(Rank& rank, int32_t stage, size_t layer, Ticket done) override;
   void finish_gradients(Rank& rank, const StepOptions& options) override;

@@ -47,8 +47,9 @@ Program AsynchronousPipeline::before_batch(Rank& rank, bool training) {
   training_steps_ = order().steps(place_.in_pipeline, before, shape().micro_batches);
 }
 
-Program AsynchronousPipeline::before_micro_batches(Rank&, bool training) {
-  if (training && updates_asked_ != batches_) {
+Program AsynchronousPipeline::before_micro_batches(Rank&, const std::vector<Batch>&,
+                                                   const StepOptions& options) {
+  if (options.training && updates_asked_ != batches_) {
     throw ProgramException(site_id(pipeline_sites::update),
                            "a batch of an asynchronous pipeline came before the optimizer step of "
                            "the one before: each batch has an update of its own; let every "

@@ -43,7 +43,8 @@ class AsynchronousPipeline final : public Pipeline {
   Program begin_fit(Rank& rank) override;
   std::vector<PipelineStep> training_steps() const override { return {}; }
   Program before_batch(Rank& rank, bool training) override;
-  Program before_micro_batches(Rank& rank, bool training) override;
+  Program before_micro_batches(Rank& rank, const std::vector<Batch>& batches,
+                               const StepOptions& options) override;
   void begin_action(const PipelineAction& action) override;
   void end_action(Rank& rank, const PipelineAction& action) override;
   void gradients_ready(Rank&, int32_t, size_t, Ticket) override {}

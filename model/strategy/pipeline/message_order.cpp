@@ -3,8 +3,8 @@
 // their messages in one order.
 #include <algorithm>
 #include <deque>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -16,10 +16,13 @@ namespace lockstep {
 
 namespace {
 
-/// Actions that run as one; none: something that takes a turn and computes nothing.
-using Turn = std::vector<PipelineAction>;
+/// Actions that run as one; none: a step of another kind.
+struct Turn {
+  std::vector<PipelineAction> actions;
+  std::optional<PipelineStep> other{};
+};
 
-/// Stages that torch would have unsharded at once, were they FSDP modules.
+/// Stages whose parameters are gathered at once, where they are divided.
 constexpr size_t active_stages_max = 3;
 
 bool makes_weight_gradients(const PipelineAction& action) {
@@ -33,9 +36,9 @@ std::vector<Turn> turns_of(const PipelineSlots& slots) {
       continue;
     }
     if (action->joined) {
-      turns.back().push_back(*action);
+      turns.back().actions.push_back(*action);
     } else {
-      turns.push_back({*action});
+      turns.push_back({{*action}});
     }
   }
   return turns;
@@ -45,7 +48,7 @@ std::vector<Turn> turns_of(const PipelineSlots& slots) {
 std::vector<int32_t> next_stages(const std::vector<Turn>& turns, size_t from) {
   std::vector<int32_t> stages;
   for (size_t turn = from; turn < turns.size() && stages.size() < active_stages_max; ++turn) {
-    for (const PipelineAction& action : turns[turn]) {
+    for (const PipelineAction& action : turns[turn].actions) {
       if (std::ranges::find(stages, action.stage) == stages.end()) {
         stages.push_back(action.stage);
       }
@@ -54,9 +57,13 @@ std::vector<int32_t> next_stages(const std::vector<Turn>& turns, size_t from) {
   return stages;
 }
 
-/// With the turns that torch's lowering adds: for each stage that it unshards or reshards before an
-/// action, and for the reduction of a stage's gradients after its last micro-batch. They compute
-/// nothing here, and move the turns behind them.
+Turn turn_of(PipelineStep::Kind kind, int32_t stage) {
+  return {{}, PipelineStep{kind, {PipelineWork::forward, stage}}};
+}
+
+/// With the turns that torch's lowering adds (_add_unshard_reshard, _add_reduce_grad): for each
+/// stage that it frees or gathers before an action, and for the reduction of a stage's gradients
+/// after its last micro-batch. They move the turns behind them, also where nothing is divided.
 std::deque<Turn> lowered(const std::vector<Turn>& turns, int32_t micro_batches) {
   std::deque<Turn> all;
   std::set<int32_t> active;
@@ -64,14 +71,21 @@ std::deque<Turn> lowered(const std::vector<Turn>& turns, int32_t micro_batches) 
   for (size_t turn = 0; turn < turns.size(); ++turn) {
     const std::vector<int32_t> next = next_stages(turns, turn);
     const std::set<int32_t> wanted(next.begin(), next.end());
-    std::vector<int32_t> changed;
-    std::ranges::set_symmetric_difference(active, wanted, std::back_inserter(changed));
-    all.resize(all.size() + changed.size());
+    for (const int32_t stage : active) {
+      if (!wanted.contains(stage)) {
+        all.push_back(turn_of(PipelineStep::Kind::free_stage, stage));
+      }
+    }
+    for (const int32_t stage : next) {
+      if (!active.contains(stage)) {
+        all.push_back(turn_of(PipelineStep::Kind::gather_stage, stage));
+      }
+    }
     active = wanted;
     all.push_back(turns[turn]);
-    for (const PipelineAction& action : turns[turn]) {
+    for (const PipelineAction& action : turns[turn].actions) {
       if (makes_weight_gradients(action) && ++done[action.stage] == micro_batches) {
-        all.emplace_back();
+        all.push_back(turn_of(PipelineStep::Kind::reduce_stage, action.stage));
       }
     }
   }
@@ -103,7 +117,7 @@ class MessageOrder {
 
  private:
   bool is_ready(size_t rank, const Turn& turn) const {
-    return std::ranges::all_of(turn, [&](const PipelineAction& action) {
+    return std::ranges::all_of(turn.actions, [&](const PipelineAction& action) {
       return std::ranges::all_of(inputs_of(action, shape_.stages()),
                                  [&](const auto& input) { return has_[rank].contains(input); });
     });
@@ -115,13 +129,16 @@ class MessageOrder {
     }
     const Turn turn = std::move(turns_[rank].front());
     turns_[rank].pop_front();
-    for (const PipelineAction& action : turn) {
+    if (turn.other) {
+      steps_[rank].push_back(*turn.other);
+    }
+    for (const PipelineAction& action : turn.actions) {
       steps_[rank].push_back({PipelineStep::Kind::compute, action});
       if (const auto result = result_of(action)) {
         has_[rank].insert(*result);
       }
     }
-    for (const PipelineAction& action : turn) {
+    for (const PipelineAction& action : turn.actions) {
       send_result_of(action, static_cast<int32_t>(rank));
     }
     return true;

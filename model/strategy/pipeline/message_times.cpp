@@ -96,6 +96,9 @@ class MessagePlayer {
           }
         }
         break;
+      case PipelineStep::Kind::gather_stage:
+      case PipelineStep::Kind::free_stage:
+      case PipelineStep::Kind::reduce_stage: break;
     }
     ++rank.next;
     return true;

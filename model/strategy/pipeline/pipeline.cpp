@@ -38,6 +38,7 @@ Pipeline::Pipeline(const TrainingPlan& plan, TrainingPlan computing, PipelinePla
       transfers_({data_to_devices, activations_sent, gradients_sent}) {}
 
 Program Pipeline::before_batch(Rank&, bool) { co_return; }
+Program Pipeline::before_action(Rank&, const PipelineAction&) { co_return; }
 Program Pipeline::end_exchange(Rank&) { co_return; }
 
 // One step
@@ -50,7 +51,7 @@ Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& opt
   co_await before_batch(rank, options.training);
   transfers_.begin_forward(options.training);
   const std::vector<Batch> batches = micro_batches_of(batch);
-  co_await before_micro_batches(rank, options.training);
+  co_await before_micro_batches(rank, batches, as_computed(options));
   for (const int32_t stage : own_stages_) {
     backwards_left_[stage] = shape().micro_batches;
   }
@@ -84,6 +85,7 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
   for (const PipelineStep& step : steps) {
     switch (step.kind) {
       case PipelineStep::Kind::compute:
+        co_await before_action(rank, step.action);
         co_await compute(rank, step.action,
                          batches[static_cast<size_t>(step.action.micro_batch) % batches.size()],
                          options);
@@ -94,6 +96,9 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
         break;
       case PipelineStep::Kind::begin_receives: begin_receives(rank, step.messages); break;
       case PipelineStep::Kind::finish_sends: wait_for(rank, std::exchange(begun_sends_, {})); break;
+      case PipelineStep::Kind::gather_stage:
+      case PipelineStep::Kind::free_stage:
+      case PipelineStep::Kind::reduce_stage: share_stage(rank, step); break;
     }
   }
 }
@@ -177,10 +182,19 @@ void Pipeline::wait_for(Rank& rank, const std::vector<Sent>& sent) {
 
 // Computation
 
-// The host waits for the numbers of tokens where ranks divide experts.
+Program Pipeline::run_layers(Rank& rank, const StageLayers& layers, const StepOptions& options) {
+  for (size_t layer = layers.first; layer < layers.end; ++layer) {
+    before_layer(rank, layer);
+    if (are_experts_divided(replica_.network().layers[layer])) {
+      co_await rank.settle(replica_.announce_tokens(rank, layer, options));
+    }
+    replica_.forward_layer(rank, layer, options);
+    after_layer(rank, layer);
+  }
+}
+
 Program Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch& batch,
                              const StepOptions& options) {
-  const StageLayers& layers = layers_of(action.stage);
   Passage& passage = passages_[{action.stage, action.micro_batch}];
   Replica::Part part;
   part.has_loss = is_last(action.stage);
@@ -189,13 +203,7 @@ Program Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Bat
                                           : passage.activation;
   }
   replica_.begin_part(rank, batch, options, part);
-  for (size_t layer = layers.first; layer < layers.end; ++layer) {
-    before_layer(rank, layer);
-    if (are_experts_divided(replica_.network().layers[layer])) {
-      co_await rank.settle(replica_.announce_tokens(rank, layer, options));
-    }
-    replica_.forward_layer(rank, layer, options);
-  }
+  co_await run_layers(rank, layers_of(action.stage), options);
   if (action.stage == 0 || part.has_loss) {
     transfers_.add(data_to_devices, replica_.batch_bytes());
   }
@@ -249,6 +257,9 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
                                                              : *passage.gradient);
   }
   for (const size_t layer : replica_.layers_last_to_first()) {
+    if (!before_backward_of_layer(rank, action, layer, half)) {
+      continue;
+    }
     const Ticket done = replica_.backward(rank, layer, half);
     gradients_ready(rank, action.stage, layer, done);
   }

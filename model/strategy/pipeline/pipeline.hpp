@@ -46,9 +46,21 @@ class Pipeline : public DistributedStrategy {
   virtual Program begin_fit(Rank& rank) = 0;
   virtual std::vector<PipelineStep> training_steps() const = 0;
   virtual Program before_batch(Rank& rank, bool training);
-  /// The batch has been cut.
-  virtual Program before_micro_batches(Rank& rank, bool training) = 0;
+  /// The batch has been cut into these.
+  virtual Program before_micro_batches(Rank& rank, const std::vector<Batch>& batches,
+                                       const StepOptions& options) = 0;
+  /// Before a computation waits for its messages.
+  virtual Program before_action(Rank& rank, const PipelineAction& action);
+  /// A step of one of the last three kinds.
+  virtual void share_stage(Rank& /*rank*/, const PipelineStep& /*step*/) {}
+  /// Around each layer of a forward.
   virtual void before_layer(Rank& /*rank*/, size_t /*layer*/) {}
+  virtual void after_layer(Rank& /*rank*/, size_t /*layer*/) {}
+  /// Before each layer of a backward. False: its gradients are not computed.
+  virtual bool before_backward_of_layer(Rank& /*rank*/, const PipelineAction& /*action*/,
+                                        size_t /*layer*/, BackwardHalf /*half*/) {
+    return true;
+  }
   /// Before a backward that gives gradients of weights; those of the layers follow, last to first.
   virtual void begin_exchange(const PipelineAction& /*action*/, const StepOptions& /*options*/) {}
   virtual void gradients_ready(Rank& rank, int32_t stage, size_t layer, Ticket done) = 0;
@@ -82,6 +94,12 @@ class Pipeline : public DistributedStrategy {
   Task<GroupId> make_dimension(Rank& rank, int32_t ranks, int32_t step);
   Program make_replica_groups(Rank& rank);
   Program make_tensor_groups(Rank& rank);
+
+  /// The layers of a stage, in a forward that has begun. The host waits for the numbers of tokens
+  /// where ranks divide experts.
+  Program run_layers(Rank& rank, const StageLayers& layers, const StepOptions& options);
+  /// Memory for what crosses the boundary before a stage.
+  Slice boundary_before(Rank& rank, int32_t stage, Purpose purpose) const;
 
   /// Actions and messages in this order; `batches` by micro-batch, for forwards.
   Program run(Rank& rank, const std::vector<PipelineStep>& steps, const std::vector<Batch>& batches,
@@ -131,8 +149,6 @@ class Pipeline : public DistributedStrategy {
   Sent exchange(Rank& rank, const std::vector<PipelineMessage>& messages);
   void begin_receives(Rank& rank, const std::vector<PipelineMessage>& messages);
   void wait_for(Rank& rank, const std::vector<Sent>& sent);
-  /// Memory for what crosses the boundary before a stage.
-  Slice boundary_before(Rank& rank, int32_t stage, Purpose purpose) const;
   void release_output(Rank& rank, Passage& passage) const;
 
   // The end of a step (pipeline_update.cpp).

@@ -33,6 +33,9 @@ constexpr std::array pipeline_rows{
                      "what the script calls parallelize_module with: a style for each module",
                      ArgumentUse::strategy,
                      "null: no layer is cut; auto: as transformers usually are"},
+    StrategyArgument{"fully_shard", "map", "null",
+                     "what the script calls fully_shard with, around each stage and its modules",
+                     ArgumentUse::strategy, "null: DistributedDataParallel around each stage"},
     StrategyArgument{"stages", "int", "null",
                      "stages of one pipeline, on all of its ranks together", ArgumentUse::strategy,
                      "null: one a rank, and two a rank for schedules of several"},
@@ -40,6 +43,10 @@ constexpr std::array pipeline_rows{
                      "blocks, parameters or time; or the layers that begin the later stages",
                      ArgumentUse::strategy,
                      "null: blocks, or parameters where fewer blocks repeat than there are stages"},
+    StrategyArgument{"first_stage_less_blocks", "int", "0",
+                     "blocks that the layers before them count as: the first stage has fewer"},
+    StrategyArgument{"last_stage_less_blocks", "int", "0",
+                     "the same of the layers behind them, and of the last stage"},
     StrategyArgument{"scale_grads", "bool", "true",
                      "divides gradients by n_microbatches after the last backward"},
     StrategyArgument{"loss_on_all_stages", "bool", "null",
@@ -55,11 +62,13 @@ constexpr std::array pipeline_rows{
   throw ArgumentProblem(message, argument, remedy);
 }
 
+// 0 where that is the default.
 int32_t count_of(const StrategyArguments& arguments, const std::string& name, int64_t otherwise) {
   const int64_t count = arguments.integer(name, otherwise);
+  const int64_t least = std::min<int64_t>(1, otherwise);
   constexpr int64_t most = 1'000'000;
-  if (count < 1 || count > most) {
-    refuse(fmt::format("{} must be 1 to {}, not {}", name, most, count), name);
+  if (count < least || count > most) {
+    refuse(fmt::format("{} must be {} to {}, not {}", name, least, most, count), name);
   }
   return static_cast<int32_t>(count);
 }
@@ -129,11 +138,11 @@ std::optional<int32_t> stages_in_split(const StrategyArguments& arguments) {
 }
 
 std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, const Network& network,
-                                         int32_t stages) {
+                                         int32_t stages, const EndsInBlocks& ends) {
   const bool is_given = arguments.has("split");
   const std::vector<std::string> split = arguments.texts("split");
   const std::optional<StageSplit> rule = is_given ? rule_named(split) : StageSplit::blocks;
-  StageCuts cuts = rule ? cut_into_stages(network, stages, *rule)
+  StageCuts cuts = rule ? cut_into_stages(network, stages, *rule, ends)
                         : cut_before_layers(network, stages, numbers_in(split));
   if (!cuts.why_not.empty() && !is_given) {
     cuts = cut_into_stages(network, stages, StageSplit::parameters);  // a network of single layers
@@ -261,7 +270,9 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
     throw UnmodelledArgument("the auxiliary loss of experts in a pipeline is not modelled", "",
                              "set aux_loss_coef: 0");
   }
-  pipeline.stages = stages_of_split(arguments, whole, pipeline.shape.stages());
+  pipeline.stages = stages_of_split(arguments, whole, pipeline.shape.stages(),
+                                    {count_of(arguments, "first_stage_less_blocks", 0),
+                                     count_of(arguments, "last_stage_less_blocks", 0)});
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
   }
@@ -281,6 +292,7 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
   if (is_asynchronous(pipeline.kind)) {
     check_asynchronous(pipeline, whole);
   }
+  pipeline.shards = pipeline_shards(plan, arguments, pipeline);
   return pipeline;
 }
 

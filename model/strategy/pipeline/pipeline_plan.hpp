@@ -10,6 +10,7 @@
 #include "model/strategy/pipeline/stage_cuts.hpp"
 #include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/plan.hpp"
+#include "model/strategy/sharded/fsdp/fully_shard_options.hpp"
 #include "model/strategy/trainer_limits.hpp"
 #include "model/strategy/trainer_membership.hpp"
 
@@ -49,6 +50,8 @@ struct PipelinePlan {
   bool training_loss_on_all_stages = true;
   bool vertical_sync = false;  ///< of PipeDream
   PipelineMesh mesh{};
+  /// fully_shard around each stage, in place of DistributedDataParallel.
+  std::optional<FullyShard2Options> shards{};
 };
 
 ArgumentRows pipeline_arguments();
@@ -63,7 +66,12 @@ int32_t tensor_ranks_of(const StrategyArguments& arguments, int32_t world_size);
 std::optional<int32_t> stages_in_split(const StrategyArguments& arguments);
 /// By the argument `split`. Throws ArgumentProblem for what cannot be.
 std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, const Network& network,
-                                         int32_t stages);
+                                         int32_t stages, const EndsInBlocks& ends = {});
+/// The arguments `fully_shard.*`, for a pipeline whose stages and mesh are there; nothing: there
+/// are none. Throws ArgumentProblem for what cannot be.
+std::optional<FullyShard2Options> pipeline_shards(const TrainingPlan& plan,
+                                                  const StrategyArguments& arguments,
+                                                  const PipelinePlan& pipeline);
 /// Throws ArgumentProblem for what cannot be.
 PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments);
 /// The part of a step in which a rank idles by the schedule alone, if stages take alike, a backward

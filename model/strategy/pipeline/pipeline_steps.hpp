@@ -25,9 +25,13 @@ struct PipelineStep {
     begin_sends,     ///< one batch of sends that nothing waits for until finish_sends
     begin_receives,  ///< one batch of receives, for each of which its computation waits
     finish_sends,    ///< later computations come after all sends that were begun
+    // Of a stage whose parameters are divided (UNSHARD, RESHARD, REDUCE_GRAD); else nothing.
+    gather_stage,
+    free_stage,
+    reduce_stage,  ///< its last backward has ended
   };
   Kind kind = Kind::compute;
-  PipelineAction action{};
+  PipelineAction action{};  ///< of the last three kinds its stage alone
   std::vector<PipelineMessage> messages{};
   bool operator==(const PipelineStep&) const = default;
 };

@@ -47,7 +47,7 @@ std::vector<size_t> repeated_blocks(const Network& network) {
   return first_layers;
 }
 
-StageCuts cut_by_blocks(const Network& network, int32_t stages) {
+StageCuts cut_by_blocks(const Network& network, int32_t stages, const EndsInBlocks& ends) {
   const std::vector<size_t> blocks = repeated_blocks(network);
   const auto count = static_cast<int32_t>(blocks.size());
   if (count < stages) {
@@ -55,10 +55,19 @@ StageCuts cut_by_blocks(const Network& network, int32_t stages) {
         {},
         fmt::format("the network has {} blocks that repeat, fewer than {} stages", count, stages)};
   }
+  const int32_t counted = count + ends.first + ends.last;
+  const bool begins_with_block = blocks.front() == 0;
+  if (stages > 1 && (ends.first + (begins_with_block ? 1 : 0) > counted / stages ||
+                     ends.last >= counted / stages)) {
+    return {{},
+            fmt::format("{} blocks and ends that count as {} and {} leave the first or the last of "
+                        "{} stages without layers",
+                        count, ends.first, ends.last, stages)};
+  }
   std::vector<size_t> first_layers;
-  int32_t next = 0;
+  int32_t next = -ends.first;
   for (int32_t stage = 0; stage + 1 < stages; ++stage) {
-    next += count / stages + (stage < count % stages ? 1 : 0);
+    next += counted / stages + (stage < counted % stages ? 1 : 0);
     first_layers.push_back(blocks[static_cast<size_t>(next)]);
     if (!may_cut_before(network, first_layers.back())) {
       return {
@@ -131,9 +140,10 @@ StageCuts cut_by_weight(const Network& network, int32_t stages,
 
 }  // namespace
 
-StageCuts cut_into_stages(const Network& network, int32_t stages, StageSplit split) {
+StageCuts cut_into_stages(const Network& network, int32_t stages, StageSplit split,
+                          const EndsInBlocks& ends) {
   switch (split) {
-    case StageSplit::blocks: return cut_by_blocks(network, stages);
+    case StageSplit::blocks: return cut_by_blocks(network, stages, ends);
     case StageSplit::parameters:
       return cut_by_weight(network, stages, [](const Layer& layer) {
         double elements = 0;

@@ -32,9 +32,16 @@ struct StageCuts {
   std::string why_not{};  ///< empty: they are there
 };
 
+/// What the layers before and behind the blocks count as, in blocks: the first and the last stage
+/// get so many fewer.
+struct EndsInBlocks {
+  int32_t first = 0;
+  int32_t last = 0;
+};
 /// With blocks: what is before the first is in the first stage, what is behind the last in the last
 /// one; the first `blocks mod stages` stages have one block more, as torch.tensor_split cuts.
-StageCuts cut_into_stages(const Network& network, int32_t stages, StageSplit split);
+StageCuts cut_into_stages(const Network& network, int32_t stages, StageSplit split,
+                          const EndsInBlocks& ends = {});
 /// The stages of a network, in what ranks that compute its layers together have of it: a layer
 /// takes what is exchanged for its input with it.
 std::vector<StageLayers> stages_of_part(const std::vector<StageLayers>& stages,

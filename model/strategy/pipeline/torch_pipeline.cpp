@@ -9,23 +9,29 @@
 namespace lockstep {
 
 namespace {
-constexpr std::string_view gradients_reduced = "gradients_reduced";
 constexpr std::string_view shared_gradients_reduced = "shared_gradients_reduced";
 }  // namespace
 
 Program TorchPipeline::before_batch(Rank& rank, bool training) {
   for (auto& [stage, reducer] : reducers_) {
     co_await reducer.settle(rank);
-    if (training) {
-      co_await reducer.rebuild_buckets(rank);  // once
-    }
+  }
+  is_training_ = training;
+}
+
+// DistributedDataParallel does so in the first forward behind a backward.
+Program TorchPipeline::before_action(Rank& rank, const PipelineAction& action) {
+  const auto found = reducers_.find(action.stage);
+  if (is_training_ && action.work == PipelineWork::forward && found != reducers_.end()) {
+    co_await found->second.rebuild_buckets(rank);  // once
   }
 }
 
-Program TorchPipeline::before_micro_batches(Rank& rank, bool) {
-  if (!std::exchange(has_met_, true) && shape().ranks > 1) {
+Program TorchPipeline::before_micro_batches(Rank& rank, const std::vector<Batch>& batches,
+                                            const StepOptions& options) {
+  if (!std::exchange(has_met_, true)) {
     co_await meet_neighbours(rank);
-    co_await send_shapes(rank);
+    co_await infer_shapes(rank, batches.front(), options);
   }
 }
 
@@ -64,7 +70,7 @@ void TorchPipeline::finish_gradients(Rank& rank, const StepOptions& options) {
       transfers_.add(shared_gradients_reduced, bytes);
     }
   }
-  if (pipeline_.scales_gradients && shape().micro_batches > 1) {
+  if (scales()) {
     scale_gradients(rank);
   }
 }
@@ -77,7 +83,7 @@ void TorchPipeline::scale_gradients(Rank& rank) {
       gradients.push_back(gradient);
     }
   }
-  scales_twice_ = scales_twice_ || std::exchange(has_gradients_, true);
+  note_scaling();
   if (!gradients.empty()) {
     elementwise(rank, Kernel::scale, gradients, gradients, 1.0 / shape().micro_batches, {},
                 site_id(pipeline_sites::scale_gradients));
@@ -105,10 +111,12 @@ Program TorchPipeline::optimizer_step(Rank& rank, const UpdateOptions& options) 
     sum_partial_gradients(rank, replica_, tensor_, held, {});
   }
   if (by_norm && (shape().ranks > 1 || is_cut)) {
-    owned.norm =
-        SharedNorm{shape().ranks > 1 ? group_ : tensor_.group, site_id(pipeline_sites::share_norm)};
-    if (is_cut && shape().ranks > 1) {
-      owned.norm->across = tensor_.group;
+    owned.norm = SharedNorm{{}, site_id(pipeline_sites::share_norm)};
+    if (shape().ranks > 1) {
+      owned.norm->sums.push_back({group_});
+    }
+    if (is_cut) {
+      owned.norm->sums.push_back({tensor_.group});
     }
   }
   replica_.optimizer_step(rank, options, site_id(pipeline_sites::update), &owned);
@@ -133,6 +141,13 @@ std::vector<KnownDifference> TorchPipeline::known_differences() {
          "those of the batches accumulated before among them",
          "set scale_grads: false and divide the loss, or raise n_microbatches in place of "
          "accumulate_grad_batches"});
+  }
+  if (has_normalised_zeros_) {
+    known.push_back(
+        {"to learn the shapes of messages, torch runs each stage once on zeros before its first "
+         "micro-batch, which the running statistics of batch norms take for a batch",
+         "give PipelineStage its input_args and output_args, or begin with an evaluation, where "
+         "statistics stay as they are; or use GroupNorm or LayerNorm"});
   }
   if (!pipeline_.scales_gradients && shape().micro_batches > 1) {
     known.push_back(

@@ -7,10 +7,13 @@
 #include "model/strategy/data_parallel/ddp_construction.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/collective_parts.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/pipeline/asynchronous_pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
+#include "model/strategy/pipeline/sharded_pipeline.hpp"
 #include "model/strategy/pipeline/torch_pipeline.hpp"
+#include "model/strategy/sharded/fsdp/fsdp2_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
 #include "model/strategy/tensor/tensor_arguments.hpp"
 
@@ -19,23 +22,26 @@ namespace lockstep {
 namespace {
 
 /// The pickled shapes and types of a stage's output, as broadcast between neighbours.
-constexpr int64_t typical_shape_bytes = 256;
+constexpr int64_t typical_shape_bytes = 104;
 
 }  // namespace
 
 // A script cuts the modules on the mesh, which it has made by then.
 Program TorchPipeline::construct(Rank& rank) {
-  const bool is_cut = pipeline_.mesh.tensor_ranks > 1;
-  if (is_cut) {
+  const bool needs_mesh = pipeline_.mesh.tensor_ranks > 1 || pipeline_.shards;
+  if (needs_mesh) {
     co_await make_groups(rank);
   }
   hold_stages();
-  replica_.allocate(rank);  // all ranks have drawn the same model (seed_everything)
+  allocate_stages(rank);
   allocate_losses(rank);
-  if (!is_cut) {
+  if (!needs_mesh) {
     co_await make_groups(rank);
   }
 }
+
+// All ranks have drawn the same model (seed_everything).
+void TorchPipeline::allocate_stages(Rank& rank) { replica_.allocate(rank); }
 
 Program TorchPipeline::begin_fit(Rank& rank) {
   if (pipeline_.mesh.replicas > 1) {
@@ -117,16 +123,45 @@ Program TorchPipeline::meet_neighbours(Rank& rank) {
   }
 }
 
-// Down the pipeline, stage by stage.
-Program TorchPipeline::send_shapes(Rank& rank) {
+// Down the pipeline, stage by stage (stage.py, _shape_inference).
+Program TorchPipeline::infer_shapes(Rank& rank, const Batch& batch, const StepOptions& options) {
   for (const int32_t stage : own_stages_) {
     if (stage > 0 && !is_own(stage - 1)) {
       co_await exchange_shape(rank, stage - 1, false);
     }
+    co_await run_on_zeros(rank, stage, batch, options);
     if (!is_last(stage) && !is_own(stage + 1)) {
       co_await exchange_shape(rank, stage + 1, true);
     }
   }
+}
+
+// Without gradients, so that nothing is kept, and in the mode of the module: batch norms of a
+// training take the zeros for a batch.
+Program TorchPipeline::run_on_zeros(Rank& rank, int32_t stage, const Batch& batch,
+                                    StepOptions options) {
+  const Network& network = replica_.network();
+  const StageLayers& layers = layers_of(stage);
+  bool has_batch_norm = false;
+  for (size_t layer = layers.first; layer < layers.end; ++layer) {
+    has_batch_norm = has_batch_norm || network.layers[layer].kind == LayerKind::batch_norm;
+  }
+  options.training = options.training && has_batch_norm;
+  has_normalised_zeros_ = has_normalised_zeros_ || options.training;
+  Replica::Part part;
+  const DType given = network.input_dtype_of(0);
+  part.input = stage > 0
+                   ? boundary_before(rank, stage, Purpose::input)
+                   : rank.allocate(Purpose::input,
+                                   is_floating(given) ? replica_.plan().parameter_dtype : given,
+                                   batch.size() * elements_of(network.input_of(0)));
+  elementwise(rank, Kernel::fill, {}, {*part.input}, 0,
+              {replica_.compute(), {}, site_id(pipeline_sites::send_shapes)});
+  replica_.begin_part(rank, batch, options, part);
+  co_await run_layers(rank, layers, options);
+  replica_.end_part(rank, options);
+  replica_.forget_forward(rank);
+  rank.release(*part.input);
 }
 
 // How many bytes, then the bytes (send_object_list).
@@ -173,11 +208,15 @@ StrategyEntry pipeline_parallel() {
   entry.arguments = {pipeline_arguments().begin(), pipeline_arguments().end()};
   add_steps(pipeline_sites::every_step, entry.sites);
   add_steps(ddp_sites::every_step, entry.sites);
+  add_steps(fsdp2_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan,
                   const StrategyArguments& arguments) -> std::unique_ptr<Strategy> {
     PipelinePlan pipeline = pipeline_plan_of(plan, arguments);
     if (is_asynchronous(pipeline.kind)) {
       return std::make_unique<AsynchronousPipeline>(plan, std::move(pipeline));
+    }
+    if (pipeline.shards) {
+      return std::make_unique<ShardedPipeline>(plan, std::move(pipeline));
     }
     return std::make_unique<TorchPipeline>(plan, std::move(pipeline));
   };

@@ -83,7 +83,7 @@ void TensorParallel::clip_by_norm(Rank& rank, const UpdateOptions& options) {
       counted.push_back(whole);
     }
   }
-  SharedNorm norm{mesh_.tensor.group, site, std::ssize(given)};
+  SharedNorm norm{{{mesh_.tensor.group, std::ssize(given)}}, site};
   norm.counted = &counted;
   clip_gradients(rank, options.clipping, gradients, DeviceId{0},
                  coverage == PlanCoverage::all ? &norm : nullptr);

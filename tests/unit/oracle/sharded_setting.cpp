@@ -4,6 +4,7 @@
 
 #include "model/network/tensor_parallel/cut_network.hpp"
 #include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/pipeline/sharded_pipeline.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
@@ -67,7 +68,7 @@ FullyShardedOptions options_from(const json& given) {
   return options;
 }
 
-FullyShard2Options fsdp2_options_from(const json& given) {
+FullyShard2Options fsdp2_options_from(const json& given, WrapPolicy wrap) {
   FullyShard2Options options;
   const json reshard = given.value("reshard_after_forward", json());
   if (reshard.is_boolean()) {
@@ -85,7 +86,7 @@ FullyShard2Options fsdp2_options_from(const json& given) {
     options.casts_input = types.value("cast_forward_inputs", true);
     options.widens_output = types.contains("output_dtype");
   }
-  options.wrap = wrap_from(given);
+  options.wrap = std::move(wrap);
   return options;
 }
 
@@ -183,6 +184,35 @@ std::unique_ptr<Strategy> tensor_strategy(const json& setting, const TrainingPla
   return std::make_unique<FullyShard2>(plan, options);
 }
 
+PipelinePlan pipeline_from(const json& setting) {
+  const json& given = setting["pipeline"];
+  PipelinePlan pipeline;
+  pipeline.kind = *pipeline_schedule_named(given["schedule"].get<std::string>());
+  pipeline.shape.ranks = given["pipeline_parallel_size"];
+  pipeline.shape.micro_batches = given["n_microbatches"];
+  for (const json& stage : given["stages"]) {
+    pipeline.stages.push_back({stage[0].get<size_t>(), stage[1].get<size_t>() + 1});
+  }
+  pipeline.shape.stages_per_rank =
+      static_cast<int32_t>(given["stages"].size()) / pipeline.shape.ranks;
+  pipeline.mesh.replicas = setting["world_size"].get<int32_t>() / pipeline.shape.ranks;
+  pipeline.scales_gradients = given.value("scale_grads", true);
+  pipeline.loss_on_all_stages = false;
+  pipeline.training_loss_on_all_stages = false;
+  if (given.contains("fully_shard")) {
+    pipeline.shards = fsdp2_options_from(given["fully_shard"], wrap_from(given));
+  }
+  return pipeline;
+}
+
+std::unique_ptr<Strategy> pipeline_strategy(const json& setting, const TrainingPlan& plan) {
+  PipelinePlan pipeline = pipeline_from(setting);
+  if (pipeline.shards) {
+    return std::make_unique<ShardedPipeline>(plan, std::move(pipeline));
+  }
+  return std::make_unique<TorchPipeline>(plan, std::move(pipeline));
+}
+
 }  // namespace
 
 std::optional<size_t> SettingNetworks::layer_of_whole(size_t layer) const {
@@ -228,12 +258,15 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
     return std::make_unique<FullyShardedDataParallel>(plan, options);
   }
   if (setting.contains("fsdp2")) {
-    FullyShard2Options options = fsdp2_options_from(setting["fsdp2"]);
+    FullyShard2Options options = fsdp2_options_from(setting["fsdp2"], wrap_from(setting["fsdp2"]));
     options.saves_in_parts = saved.value("save_distributed_checkpoint", true);
     return std::make_unique<FullyShard2>(plan, options);
   }
   if (setting.contains("tensor")) {
     return tensor_strategy(setting, plan);
+  }
+  if (setting.contains("pipeline")) {
+    return pipeline_strategy(setting, plan);
   }
   if (setting.contains("zero1")) {
     DataParallelOptions options;

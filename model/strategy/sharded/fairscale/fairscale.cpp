@@ -141,7 +141,7 @@ Program ShardedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& opt
     owned.owns.push_back(owner == rank.id());
   }
   if (options_.clips_by_whole_norm) {
-    owned.norm = SharedNorm{world_group, site_id(fairscale_sites::share_norm)};
+    owned.norm = SharedNorm{{{world_group}}, site_id(fairscale_sites::share_norm)};
   }
   clips_by_own_norm_ =
       clips_by_own_norm_ || (!owned.norm && rank.world_size() > 1 &&

@@ -96,7 +96,7 @@ std::vector<int64_t> FullyShardedDataParallel::kinds_of_ranks(const RanksOfRun& 
     return layout_of(parameters, run.all);
   };
   const auto rows = [&](const std::vector<size_t>& parameters) {
-    return ShardLayout::by_rows(rows_of(parameters), shard_ranks_);
+    return ShardLayout::by_rows(rows_of(replica_, parameters), shard_ranks_);
   };
   ShardKinds kinds(shard_ranks_);
   divide_by_pieces(kinds, options_.wrap, flat);

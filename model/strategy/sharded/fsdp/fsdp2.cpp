@@ -72,7 +72,7 @@ Program FullyShard2::setup(Rank& rank, Stage stage) {
 }
 
 ShardLayout FullyShard2::layout_of(const std::vector<size_t>& parameters) const {
-  return ShardLayout::by_rows(rows_of(parameters), shard_ranks_);
+  return ShardLayout::by_rows(rows_of(replica_, parameters), shard_ranks_);
 }
 
 // What a rank writes of a checkpoint in parts are the rows that it holds.
@@ -176,6 +176,9 @@ Program FullyShard2::end_units_behind(Rank& rank, size_t layer, Ticket done, boo
 Program FullyShard2::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) {
   unit.has_reduced = true;
   reshard(rank, unit);
+  if (!synchronise) {
+    unit.state.keep_whole_gradients(rank, site_id(fsdp2_sites::take_gradients));
+  }
   if (!synchronise || !unit.state.has_whole_gradients()) {
     co_return;
   }

@@ -4,32 +4,13 @@
 #include <vector>
 
 #include "model/strategy/local_model/step_over_ranks.hpp"
+#include "model/strategy/sharded/fsdp/fully_shard_options.hpp"
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 #include "model/strategy/tensor/tensor_mesh.hpp"
 
 namespace lockstep {
 
 struct StrategyEntry;
-
-/// Arguments of torch's fully_shard, called on every wrapped module and at last on the model.
-struct FullyShard2Options {
-  /// None: every module but the outermost one frees its parameters after its forward.
-  std::optional<bool> reshard_after_forward;
-  /// Then: so many neighbouring ranks keep the parameters of their group together; 0: not.
-  int32_t reshard_to = 0;
-  std::optional<DType> param_dtype;   ///< of MixedPrecisionPolicy; none: as stored
-  std::optional<DType> reduce_dtype;  ///< none: param_dtype
-  bool casts_input = true;            ///< of each module, to param_dtype
-  bool widens_output = false;         ///< of each module, to fp32
-  /// Ranks of the mesh's second dimension, over which parameters are sharded; 0: all. The first
-  /// dimension replicates.
-  int32_t shard_ranks = 0;
-  /// Neighbouring ranks that compute the layers of each replica together.
-  int32_t tensor_ranks = 1;
-  bool offload = false;        ///< CPUOffloadPolicy
-  bool saves_in_parts = true;  ///< ModelParallelStrategy's save_distributed_checkpoint
-  WrapPolicy wrap;
-};
 
 /// FSDP2 of torch (torch/distributed/fsdp/_fully_shard): parameters are cut by rows, each by
 /// itself, and a module's travel together. The module before is always gathered ahead in a

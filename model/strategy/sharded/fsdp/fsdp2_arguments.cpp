@@ -10,7 +10,6 @@
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/registry.hpp"
-#include "model/strategy/sharded/dtype_argument.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
@@ -23,22 +22,6 @@ namespace lockstep {
 namespace {
 
 constexpr const char* data_parallel_size = "data_parallel_size";
-constexpr const char* mesh = "fully_shard.mesh";
-constexpr const char* modules = "fully_shard.modules";
-
-constexpr std::string_view known_names[] = {
-    "fully_shard.modules",
-    "fully_shard.reshard_after_forward",
-    "fully_shard.mp_policy.param_dtype",
-    "fully_shard.mp_policy.reduce_dtype",
-    "fully_shard.mp_policy.cast_forward_inputs",
-    "fully_shard.mp_policy.output_dtype",
-    "fully_shard.mesh",
-    "fully_shard.ignored_params",
-    "fully_shard.offload_policy",
-    "fully_shard.offload_policy.CPUOffloadPolicy",
-    "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
-constexpr std::string_view unmodelled_module_names[] = {"fully_shard.shard_placement_fn"};
 
 // lightning/pytorch/strategies/model_parallel.py; fully_shard is what its users call themselves.
 constexpr std::array model_parallel_rows{
@@ -59,141 +42,6 @@ constexpr std::array model_parallel_rows{
     process_group_timeout,
 };
 
-constexpr NestedClass nested_module_classes[] = {{"fully_shard.mp_policy", "MixedPrecisionPolicy"}};
-
-void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
-              FullyShard2Options& options) {
-  if (!arguments.has(mesh)) {
-    return;
-  }
-  if (options.tensor_ranks > 1) {
-    throw UnmodelledArgument(
-        "a mesh of two dimensions for fully_shard beside tensor parallelism is not modelled", mesh,
-        "leave it out: parameters are then sharded over data_parallel_size");
-  }
-  options.shard_ranks = mesh_argument(plan, arguments, mesh).shards;
-}
-
-void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
-                 FullyShard2Options& options) {
-  const std::string name = "fully_shard.reshard_after_forward";
-  if (!arguments.has(name)) {
-    return;
-  }
-  if (const bool* truth = std::get_if<bool>(arguments.find(name))) {
-    options.reshard_after_forward = *truth;
-    return;
-  }
-  const int64_t ranks = arguments.integer(name, 0);
-  const int64_t replicas = plan.world_size / options.tensor_ranks;
-  const int64_t over = options.shard_ranks > 0 ? options.shard_ranks : replicas;
-  if (ranks < 1 || (over > 0 && (ranks > over || over % ranks != 0))) {
-    // torch/distributed/fsdp/_fully_shard/_fsdp_init.py, _get_post_forward_mesh_info
-    throw RefusedArgument(
-        fmt::format("ValueError: If passing reshard_after_forward as an int, it should be a factor "
-                    "of {}, not {}",
-                    over, ranks),
-        name, "write true, false, or a number that divides the ranks that shard");
-  }
-  if (ranks == 1 || ranks == over) {  // nothing is freed, or all but the shard
-    options.reshard_after_forward = ranks != 1;
-    return;
-  }
-  if (options.tensor_ranks > 1) {
-    throw UnmodelledArgument(
-        "a number for reshard_after_forward beside tensor parallelism is not modelled", name);
-  }
-  options.reshard_to = static_cast<int32_t>(ranks);
-}
-
-// Whether host memory is pinned changes nothing here.
-bool offloads(const StrategyArguments& arguments) {
-  const std::string policy = "fully_shard.offload_policy";
-  const bool is_object = arguments.find(policy + ".CPUOffloadPolicy") != nullptr ||
-                         arguments.has(policy + ".CPUOffloadPolicy.pin_memory");
-  if (!is_object && arguments.has(policy) && arguments.text(policy, "") != "CPUOffloadPolicy") {
-    throw ArgumentProblem("fully_shard.offload_policy is null or CPUOffloadPolicy", policy);
-  }
-  return is_object || arguments.has(policy);
-}
-
-void set_ignored_parameters(const TrainingPlan& plan, const StrategyArguments& arguments,
-                            FullyShard2Options& options) {
-  const std::string name = "fully_shard.ignored_params";
-  options.wrap.ignored = ignored_modules(arguments, *plan.network, name);
-  const bool is_narrow = options.param_dtype.value_or(plan.parameter_dtype) != plan.parameter_dtype;
-  if (!options.wrap.ignored.empty() && (is_narrow || options.offload || options.tensor_ranks > 1)) {
-    throw UnmodelledArgument(
-        "`ignored_params` of fully_shard is modelled without offload, tensor parallelism and a "
-        "narrower `param_dtype`",
-        name);
-  }
-}
-
-// The loss is fp32, and the next module casts what it gets: an output that is widened is worth what
-// it was.
-void set_output_type(const TrainingPlan& plan, const StrategyArguments& arguments,
-                     FullyShard2Options& options) {
-  const std::string name = "fully_shard.mp_policy.output_dtype";
-  if (!arguments.has(name)) {
-    return;
-  }
-  const DType output = dtype_argument(arguments, name);
-  const DType computed = options.param_dtype.value_or(plan.parameter_dtype);
-  options.widens_output = output != computed;
-  if (options.widens_output && output != DType::fp32) {
-    throw UnmodelledArgument(
-        "an `output_dtype` of fully_shard other than fp32 or `param_dtype` is "
-        "not modelled",
-        name, "write fp32, or leave it out");
-  }
-}
-
-FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& given) {
-  const StrategyArguments arguments = without_class_names(given, nested_module_classes);
-  parallel_plan_of(arguments);  // throws for what is no style
-  StrategyArguments nested = arguments;
-  for (const auto& [name, value] : arguments.all()) {
-    if (name.starts_with(std::string(parallelize_plan) + ".")) {
-      nested.erase(name);
-    }
-  }
-  check_nested_names(nested, {"ModelParallelStrategy", known_names, unmodelled_module_names});
-  FullyShard2Options options;
-  if (plan.world_size > 0) {
-    options.tensor_ranks = mesh_sizes(arguments, plan.world_size, plan.node_ranks).tensor;
-  }
-  set_mesh(plan, arguments, options);
-  set_reshard(plan, arguments, options);
-  const std::string policy = "fully_shard.mp_policy.";
-  if (arguments.has(policy + "param_dtype")) {
-    options.param_dtype = dtype_argument(arguments, policy + "param_dtype");
-  }
-  if (arguments.has(policy + "reduce_dtype")) {
-    options.reduce_dtype = dtype_argument(arguments, policy + "reduce_dtype");
-  }
-  options.casts_input = arguments.boolean(policy + "cast_forward_inputs", true);
-  set_output_type(plan, arguments, options);
-  options.offload = offloads(arguments);
-  options.saves_in_parts =
-      StrategyArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
-  if (!options.saves_in_parts && options.tensor_ranks > 1) {
-    throw UnmodelledArgument(
-        "a checkpoint of rank 0 alone beside tensor parallelism is not modelled",
-        "save_distributed_checkpoint", "leave it true");
-  }
-  options.wrap = wrap_classes(arguments.texts(modules));
-  check_classes(options.wrap, *plan.network, modules);
-  set_ignored_parameters(plan, arguments, options);
-  // It replaces the parameters of its module alone: another module keeps the tensor that was there.
-  refuse_untied(options.wrap, *plan.network, "fully_shard", modules);
-  return options;
-}
-
-}  // namespace
-
-namespace {
-
 bool is_number(const StrategyArguments& arguments, const char* name) {
   const StrategyArguments::Value* value = arguments.find(name);
   return value != nullptr && std::holds_alternative<int64_t>(*value);
@@ -211,10 +59,10 @@ ArgumentsOfSize of_size(const StrategyArguments& arguments, int64_t ranks) {
     }
     changed.values.emplace_back(data_parallel_size, std::to_string(ranks / in_replica));
   }
-  if (arguments.has(mesh)) {
-    changed.values.emplace_back(mesh, mesh_of_size(arguments, mesh, ranks));
+  if (arguments.has(fully_shard_mesh)) {
+    changed.values.emplace_back(fully_shard_mesh, mesh_of_size(arguments, fully_shard_mesh, ranks));
     if (changed.values.back().second.empty()) {
-      changed.why_not = fmt::format("the shards of {} do not divide {}", mesh, ranks);
+      changed.why_not = fmt::format("the shards of {} do not divide {}", fully_shard_mesh, ranks);
     }
   }
   return changed;
@@ -244,10 +92,11 @@ std::vector<std::pair<std::string, std::string>> without_effect(
     const TrainingPlan& plan, const StrategyArguments& arguments) {
   std::vector<std::pair<std::string, std::string>> found;
   const auto sizes = possible_sizes(arguments, plan.world_size, plan.node_ranks);
-  if (arguments.has(modules)) {
-    const WrapPolicy policy = wrap_classes(arguments.texts(modules));
-    if (std::string why = why_nothing_wrapped(policy, *plan.network, modules); !why.empty()) {
-      found.emplace_back(modules, std::move(why));
+  if (arguments.has(fully_shard_modules)) {
+    const WrapPolicy policy = wrap_classes(arguments.texts(fully_shard_modules));
+    if (std::string why = why_nothing_wrapped(policy, *plan.network, fully_shard_modules);
+        !why.empty()) {
+      found.emplace_back(fully_shard_modules, std::move(why));
     }
   }
   if (sizes && sizes->tensor > 1 && plan.whole_network == nullptr) {
@@ -294,8 +143,26 @@ void check_optimizers(const TrainingPlan& plan, const FullyShard2Options& option
   }
 }
 
+FullyShard2Options options_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  parallel_plan_of(arguments);  // throws for what is no style
+  FullyShardCaller caller{"ModelParallelStrategy"};
+  if (plan.world_size > 0) {
+    caller.tensor_ranks = mesh_sizes(arguments, plan.world_size, plan.node_ranks).tensor;
+    caller.replicas = plan.world_size / caller.tensor_ranks;
+  }
+  FullyShard2Options options = fully_shard_options(plan, arguments, caller);
+  options.saves_in_parts =
+      StrategyArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
+  if (!options.saves_in_parts && options.tensor_ranks > 1) {
+    throw UnmodelledArgument(
+        "a checkpoint of rank 0 alone beside tensor parallelism is not modelled",
+        "save_distributed_checkpoint", "leave it true");
+  }
+  return options;
+}
+
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const FullyShard2Options options = fully_shard_options(plan, arguments);
+  const FullyShard2Options options = options_of(plan, arguments);
   check_optimizers(plan, options);
   const bool is_one_replica = options.tensor_ranks == plan.world_size && options.tensor_ranks > 1;
   if (!is_one_replica) {

@@ -82,7 +82,7 @@ void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
                           "write [replicas, shards]");
   }
   if (options.is_hybrid()) {
-    options.shard_ranks = mesh_argument(plan, arguments, device_mesh).shards;
+    options.shard_ranks = mesh_argument(plan.world_size, arguments, device_mesh).shards;
     return;
   }
   if (sizes.size() != 1) {

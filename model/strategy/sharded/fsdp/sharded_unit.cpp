@@ -83,11 +83,11 @@ ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site, T
   }
   const Slice narrow = rank.allocate(Purpose::communication, types_.gathered,
                                      layout_.shard_elements(), DeviceId{0}, home_of_shard());
-  const StreamId on = is_sharded() ? communication_stream : compute_stream;
+  const StreamId on = is_sharded() ? collectives_on_ : compute_stream;
   const Ticket narrowed =
       elementwise(rank, Kernel::cast, {own.slice}, {narrow}, 0, {on, {after, own.ready}, site});
   if (own.is_copy) {
-    rank.event({communication_stream, {narrowed}, site});
+    rank.event({collectives_on_, {narrowed}, site});
     rank.release(own.slice);
   }
   return {narrow, narrowed, true};
@@ -124,7 +124,7 @@ void ShardedUnit::gather_into_whole(Rank& rank, const Exchange& exchange, const 
   gather_site_ = exchange.site;
   whole_ = rank.allocate(purpose, types_.gathered, gathered_layout().gathered_elements());
   gather_done_ = rank.all_gather(exchange.group, part, whole_,
-                                 {communication_stream, {after, ready}, exchange.site});
+                                 {collectives_on_, {after, ready}, exchange.site});
   if (layout_.is_flat()) {
     bind_flat();
   }
@@ -135,7 +135,7 @@ ShardedUnit::Copy ShardedUnit::gather_copy(Rank& rank, const Exchange& exchange,
   Copy copy;
   copy.whole = rank.allocate(Purpose::gathered, types_.stored, layout_.gathered_elements());
   copy.done = rank.all_gather(exchange.group, own.slice, copy.whole,
-                              {communication_stream, {after, own.ready}, exchange.site});
+                              {collectives_on_, {after, own.ready}, exchange.site});
   if (own.is_copy) {
     rank.release(own.slice);
   }

@@ -49,6 +49,8 @@ class ShardedUnit {
   }
   /// Whether a gradient was lost in that way.
   bool has_replaced_gradients() const { return has_replaced_gradients_; }
+  /// Where its collectives run: the communicator of its group may be another than that of messages.
+  void communicate_on(StreamId stream) { collectives_on_ = stream; }
   /// The stream on which the shard is updated.
   StreamId stream_of_update() const { return stream(queue::compute, device_); }
 
@@ -88,6 +90,10 @@ class ShardedUnit {
 
   /// Whether a backward has left a gradient of the whole parameters.
   bool has_whole_gradients() const;
+  /// A backward that reduces nothing has ended: its gradients wait in the type in which they will
+  /// be reduced, if that is another, and those of later backwards are added there (FSDP2,
+  /// to_accumulated_grad_if_needed).
+  void keep_whole_gradients(Rank& rank, SiteId site);
   /// Sums the gradients of the whole parameters over the ranks and frees them; each rank gets those
   /// of its shard, which are there after settle_gradients(). `across`: a second group, whose ranks
   /// hold the same shards (hybrid).
@@ -142,11 +148,14 @@ class ShardedUnit {
     bool is_copy = false;
   };
   /// The stream of the memory of a shard's copies: without other ranks layers read these.
-  uint8_t home_of_shard() const { return is_sharded() ? queue::communication : queue::compute; }
+  uint8_t home_of_shard() const { return is_sharded() ? collectives_on_.queue() : queue::compute; }
   Travelling travelling_shard(Rank& rank, SiteId site, Ticket after);
   Travelling arriving_shard(Rank& rank, SiteId site);
   std::vector<size_t> choose_reduced();
   size_t index_of(size_t parameter) const;
+  /// As the last backward left it, or as earlier ones did.
+  const Slice& whole_gradient(size_t index) const;
+  bool keeps_gradients() const;
   void forget_whole_gradients(Rank& rank);
   void gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part, Ticket after,
                          Ticket ready);
@@ -169,6 +178,7 @@ class ShardedUnit {
   ShardLayout layout_;
   ShardTypes types_;
   DeviceId device_{0};
+  StreamId collectives_on_ = communication_stream;
   bool accumulates_ = true;
   bool holds_gradients_ = false;  ///< of a backward since they were set to None or 0
   bool has_replaced_gradients_ = false;
@@ -176,6 +186,7 @@ class ShardedUnit {
   Slice shard_;
   std::vector<Piece> pieces_;
 
+  std::vector<Slice> kept_gradients_;  ///< by parameter: keep_whole_gradients(); empty: none
   bool only_given_ = false;
   std::optional<LargerPart> larger_part_;
   std::optional<ShardLayout> reduced_layout_;  ///< of what is being reduced, if it is not layout_

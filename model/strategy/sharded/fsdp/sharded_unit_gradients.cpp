@@ -10,9 +10,55 @@
 namespace lockstep {
 
 bool ShardedUnit::has_whole_gradients() const {
-  return std::any_of(parameters_.begin(), parameters_.end(), [this](size_t index) {
-    return replica_->parameters()[index].tensor.gradient.buffer != no_buffer;
-  });
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (whole_gradient(i).buffer != no_buffer) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const Slice& ShardedUnit::whole_gradient(size_t index) const {
+  const bool is_kept = index < kept_gradients_.size() && kept_gradients_[index].buffer != no_buffer;
+  return is_kept ? kept_gradients_[index]
+                 : replica_->parameters()[parameters_[index]].tensor.gradient;
+}
+
+bool ShardedUnit::keeps_gradients() const {
+  return std::ranges::any_of(kept_gradients_,
+                             [](const Slice& kept) { return kept.buffer != no_buffer; });
+}
+
+void ShardedUnit::keep_whole_gradients(Rank& rank, SiteId site) {
+  if (types_.gathered == types_.reduced) {
+    return;
+  }
+  kept_gradients_.resize(parameters_.size());
+  std::vector<Slice> fresh;
+  std::vector<Slice> fresh_to;
+  std::vector<Slice> added;
+  std::vector<Slice> added_to;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Slice& gradient = replica_->parameters()[parameters_[i]].tensor.gradient;
+    if (gradient.buffer == no_buffer) {
+      continue;
+    }
+    const bool is_fresh = kept_gradients_[i].buffer == no_buffer;
+    if (is_fresh) {
+      kept_gradients_[i] = rank.allocate(Purpose::gradient, types_.reduced, gradient.elements);
+    }
+    (is_fresh ? fresh : added).push_back(gradient);
+    (is_fresh ? fresh_to : added_to).push_back(kept_gradients_[i]);
+  }
+  if (!fresh.empty()) {
+    elementwise(rank, Kernel::cast, fresh, fresh_to, 0, {compute_stream, {}, site});
+  }
+  if (!added.empty()) {
+    elementwise(rank, Kernel::add_scaled, added, added_to, 1, {compute_stream, {}, site});
+  }
+  for (const size_t index : parameters_) {
+    replica_->forget_gradient(rank, replica_->parameters()[index]);
+  }
 }
 
 // Gradients of parameters that this backward left out are zeros; so is padding.
@@ -22,7 +68,7 @@ void ShardedUnit::pack_gradients(Rank& rank, const ShardLayout& layout,
   std::vector<Slice> from;
   std::vector<Slice> to;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Slice& gradient = replica_->parameters()[parameters_[tensors[i]]].tensor.gradient;
+    const Slice& gradient = whole_gradient(tensors[i]);
     if (gradient.buffer == no_buffer) {
       continue;
     }
@@ -45,7 +91,7 @@ void ShardedUnit::pack_gradients(Rank& rank, const ShardLayout& layout,
     return;
   }
   fill_padding(rank, packed, to, site);
-  if (types_.gathered == types_.reduced) {
+  if (types_.gathered == types_.reduced || keeps_gradients()) {
     elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, from, to, factor, {done}, site);
     return;
   }
@@ -69,7 +115,7 @@ std::vector<size_t> ShardedUnit::choose_reduced() {
   reduces_.assign(parameters_.size(), false);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Replica::Parameter& parameter = replica_->parameters()[parameters_[i]];
-    const bool is_given = parameter.tensor.gradient.buffer != no_buffer;
+    const bool is_given = whole_gradient(i).buffer != no_buffer;
     reduces_[i] = parameter.trainable && (is_given || !only_given_);
     if (!only_given_ || reduces_[i]) {
       tensors.push_back(i);
@@ -79,6 +125,11 @@ std::vector<size_t> ShardedUnit::choose_reduced() {
 }
 
 void ShardedUnit::forget_whole_gradients(Rank& rank) {
+  for (Slice& kept : kept_gradients_) {
+    if (kept.buffer != no_buffer) {
+      rank.release(std::exchange(kept, Slice{}));
+    }
+  }
   for (const size_t index : parameters_) {
     replica_->forget_gradient(rank, replica_->parameters()[index]);
   }
@@ -99,6 +150,9 @@ void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, Site
 
 void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
                          const GradientDivision& division, Ticket done) {
+  if (keeps_gradients()) {
+    keep_whole_gradients(rank, exchange.site);
+  }
   const std::vector<size_t> tensors = choose_reduced();
   if (only_given_) {
     reduced_layout_ = layout_.of_tensors(tensors);
@@ -106,9 +160,9 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
   const ShardLayout& layout = reduced_layout_ ? *reduced_layout_ : layout_;
   // What only the stream that reduces still reads is that stream's memory; without shards it is the
   // gradient itself.
-  const Slice packed = rank.allocate(is_sharded() ? Purpose::communication : Purpose::gradient,
-                                     types_.reduced, layout.gathered_elements(), DeviceId{0},
-                                     is_sharded() ? queue::communication : queue::compute);
+  const Slice packed =
+      rank.allocate(is_sharded() ? Purpose::communication : Purpose::gradient, types_.reduced,
+                    layout.gathered_elements(), DeviceId{0}, home_of_shard());
   pack_gradients(rank, layout, tensors, packed, 1 / division.before, done, exchange.site);
   forget_whole_gradients(rank);
   const Reduction reduction = division.averages ? Reduction::avg : Reduction::sum;
@@ -116,7 +170,7 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
   if (is_sharded()) {
     reduced_ = rank.allocate(Purpose::gradient, types_.reduced, layout.shard_elements());
     reduce_done_ = rank.reduce_scatter(exchange.group, packed, reduced_, reduction, {},
-                                       {communication_stream, {ready}, exchange.site});
+                                       {collectives_on_, {ready}, exchange.site});
     rank.release(packed);
   } else {
     reduced_ = packed;
@@ -124,7 +178,7 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
   }
   if (across != nullptr) {
     reduce_done_ = rank.all_reduce(across->group, reduced_, reduction,
-                                   {communication_stream, {reduce_done_}, across->site});
+                                   {collectives_on_, {reduce_done_}, across->site});
   }
 }
 

@@ -61,38 +61,8 @@ void UnitSharding::check_forward(size_t layer) const {
   }
 }
 
-std::vector<std::vector<size_t>> UnitSharding::parameters_by_module(
-    const std::vector<WrappedModule>& modules, const std::vector<bool>& ignored) {
-  std::vector<std::vector<size_t>> parameters(modules.size());
-  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
-    const size_t layer = replica_.parameters()[index].place.layer;
-    if (ignored[layer]) {
-      continue;
-    }
-    size_t owner = 0;
-    for (size_t module = 1; module < modules.size(); ++module) {
-      owner = modules[module].contains(layer) ? module : owner;
-    }
-    parameters[owner].push_back(index);
-  }
-  return parameters;
-}
-
-std::vector<UnitSharding::WrappedUnit> UnitSharding::wrapped_units(const WrapPolicy& wrap) {
-  const Network& network = replica_.network();
-  std::vector<WrappedModule> modules{{0, network.layers.size() - 1}};
-  for (const WrappedModule& module : wrapped_modules(network, wrap)) {
-    modules.push_back(module);
-  }
-  std::vector<std::vector<size_t>> parameters =
-      parameters_by_module(modules, ignored_layers(network, wrap));
-  std::vector<WrappedUnit> units;
-  for (size_t module = 0; module < modules.size(); ++module) {
-    if (!parameters[module].empty()) {
-      units.push_back({modules[module], std::move(parameters[module]), module == 0});
-    }
-  }
-  return units;
+std::vector<UnitModule> UnitSharding::wrapped_units(const WrapPolicy& wrap) const {
+  return unit_modules(replica_, wrap, {0, replica_.network().layers.size() - 1});
 }
 
 std::vector<int64_t> UnitSharding::treatments(const std::vector<size_t>& parameters,
@@ -108,16 +78,6 @@ std::vector<int64_t> UnitSharding::treatments(const std::vector<size_t>& paramet
     found.push_back(is_flat ? held : static_cast<int64_t>(index));
   }
   return found;
-}
-
-std::vector<ShardLayout::Rows> UnitSharding::rows_of(const std::vector<size_t>& parameters) const {
-  std::vector<ShardLayout::Rows> rows;
-  for (const size_t index : parameters) {
-    const Shape& shape = replica_.network().parameter(replica_.parameters()[index].place).shape;
-    const int64_t count = shape.empty() ? 1 : shape.front();
-    rows.push_back({count, count == 0 ? 0 : elements_of(index) / count});
-  }
-  return rows;
 }
 
 // Neighbours first, then those of equal places (_init_intra_and_inter_node_groups of FSDP1, a
@@ -201,7 +161,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
                                std::string(plugin_without_norm_) + "`");
   }
   check_tensors(options);
-  SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
+  SharedNorm norm{{{shard_group_, norm_elements()}}, site_id(steps_.share_norm)};
   norm.counted = &step.counted;
   if (by_norm && tensor_ranks_.ranks > 1) {
     clip_across_plan(norm, step.given, step.gradients);
@@ -234,7 +194,7 @@ Program UnitSharding::update(Rank& rank, const OptimizerPlan& optimizer, const S
 void UnitSharding::clip_across_plan(SharedNorm& norm, const std::vector<size_t>& given,
                                     const std::vector<Slice>& gradients) const {
   switch (plan_coverage(replica_, given)) {
-    case PlanCoverage::all: norm.across = tensor_ranks_.group; return;
+    case PlanCoverage::all: norm.sums.push_back({tensor_ranks_.group, norm_elements()}); return;
     case PlanCoverage::none: norm.counted = &gradients; return;
     case PlanCoverage::some:
       throw ProgramException(site_id(steps_.update),

@@ -10,6 +10,7 @@
 #include "model/strategy/local_model/gradient_clipping.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/sharded/fsdp/sharded_unit.hpp"
+#include "model/strategy/sharded/fsdp/unit_modules.hpp"
 
 namespace lockstep {
 
@@ -130,8 +131,6 @@ class UnitSharding : public DistributedStrategy {
   void forget_optimizer(Rank& rank);
   /// Of the argument that leaves them out, if any of them is trained by several ranks.
   void add_ignored_difference(std::string_view argument, std::vector<KnownDifference>& known) const;
-  /// The parameters by their first dimension.
-  std::vector<ShardLayout::Rows> rows_of(const std::vector<size_t>& parameters) const;
   /// Groups of `in_group` neighbouring ranks, and of those with equal places in them. Every rank
   /// makes all of them.
   struct Groups {
@@ -209,14 +208,7 @@ class UnitSharding : public DistributedStrategy {
 
  private:
   StepTensors tensors_of_step(const OptimizerPlan& optimizer);
-  /// A module with the parameters that are its own.
-  struct WrappedUnit {
-    WrappedModule module;
-    std::vector<size_t> parameters;
-    bool is_root = false;
-  };
-  /// The root first; none without parameters: there is nothing to gather.
-  std::vector<WrappedUnit> wrapped_units(const WrapPolicy& wrap);
+  std::vector<UnitModule> wrapped_units(const WrapPolicy& wrap) const;
   /// By parameter: whether the optimizer does the same with parts of them. Flat ones are reduced
   /// together, others as they get gradients.
   std::vector<int64_t> treatments(const std::vector<size_t>& parameters, bool is_flat) const;
@@ -228,15 +220,12 @@ class UnitSharding : public DistributedStrategy {
   template <class Chosen>
   Program begin_units(Rank& rank, size_t layer, Chosen is_chosen);
   Program run_again(Rank& rank, const CheckpointedSegment& segment, std::vector<size_t> layers);
-
-  std::vector<std::vector<size_t>> parameters_by_module(const std::vector<WrappedModule>& modules,
-                                                        const std::vector<bool>& ignored);
 };
 
 template <class LayoutOf>
 void UnitSharding::divide_by_pieces(ShardKinds& kinds, const WrapPolicy& wrap,
                                     const LayoutOf& layout_of) {
-  for (const WrappedUnit& unit : wrapped_units(wrap)) {
+  for (const UnitModule& unit : wrapped_units(wrap)) {
     const ShardLayout layout = layout_of(unit.parameters);
     kinds.divide(layout, treatments(unit.parameters, layout.is_flat()));
   }
@@ -247,7 +236,7 @@ void UnitSharding::make_units(Rank& rank, const WrapPolicy& wrap, const ShardTyp
                               int32_t index, const LayoutOf& layout_of) {
   unit_of_.assign(replica_.parameters().size(), no_unit);
   constexpr uint64_t variant = 0;  // seed_everything: every rank has drawn the same model
-  for (WrappedUnit& wrapped : wrapped_units(wrap)) {
+  for (UnitModule& wrapped : wrapped_units(wrap)) {
     for (const size_t parameter : wrapped.parameters) {
       unit_of_[parameter] = units_.size();
     }

@@ -149,7 +149,7 @@ void refuse_untied(const WrapPolicy& policy, const Network& network, std::string
   }
 }
 
-DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
+DeviceMesh mesh_argument(int32_t ranks, const StrategyArguments& arguments,
                          const std::string& name) {
   const std::vector<int64_t> sizes = sizes_of_mesh(arguments, name);
   if (sizes.empty()) {
@@ -157,17 +157,17 @@ DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& argu
                           "write two numbers, whose product is the number of ranks");
   }
   const int64_t product = sizes[0] * sizes[1];
-  if (plan.world_size > 0 && product > plan.world_size) {
+  if (ranks > 0 && product > ranks) {
     throw RefusedArgument(
         fmt::format("RuntimeError: Mesh should not be bigger than default world size {}, but found "
                     "{} ranks! ({} is {} x {})",
-                    plan.world_size, product, name, sizes[0], sizes[1]),
+                    ranks, product, name, sizes[0], sizes[1]),
         name, "write [replicas, shards], whose product is the number of ranks");
   }
-  if (plan.world_size > 0 && product != plan.world_size) {
+  if (ranks > 0 && product != ranks) {
     throw ArgumentProblem(fmt::format("{} must have as many places as there are ranks, {} (here "
                                       "{} x {} = {})",
-                                      name, plan.world_size, sizes[0], sizes[1], product),
+                                      name, ranks, sizes[0], sizes[1], product),
                           name, "write [replicas, shards], whose product is the number of ranks");
   }
   return {static_cast<int32_t>(sizes[0]), static_cast<int32_t>(sizes[1])};

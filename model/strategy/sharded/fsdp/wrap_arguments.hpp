@@ -51,12 +51,12 @@ void refuse_untied(const WrapPolicy& policy, const Network& network, std::string
                    const std::string& name);
 
 /// The argument as a device mesh of two dimensions, [replicas, shards]. Throws ArgumentProblem
-/// where these are not the ranks of the run.
+/// where these are not so many ranks; 0: nobody knows how many there will be.
 struct DeviceMesh {
   int32_t replicas = 1;
   int32_t shards = 1;
 };
-DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
+DeviceMesh mesh_argument(int32_t ranks, const StrategyArguments& arguments,
                          const std::string& name);
 /// The mesh of an argument with as many replicas as the ranks need; empty: its shards do not fit.
 std::string mesh_of_size(const StrategyArguments& arguments, const std::string& name,
