@@ -139,6 +139,7 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "naive_model_parallel"},
     {strategy, "NaiveModelParallelStrategy", "{split: parameters}"},
     {strategy, "PipelineStrategy", "{schedule: GPipe, n_microbatches: 2, split: parameters}"},
+    {strategy, "TorchTitan", "{data_parallel_shard_degree: 2, mixed_precision_param: float32}"},
     {strategy, "MegatronStrategy",
      "{tensor_model_parallel_size: 2, micro_batch_size: 2, global_batch_size: 8}"},
     {strategy, "ddp_sharded", "", up_to_1_9},

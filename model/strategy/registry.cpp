@@ -16,6 +16,7 @@
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
+#include "model/strategy/torchtitan/torchtitan.hpp"
 
 namespace lockstep {
 
@@ -93,6 +94,7 @@ StrategyRegistry standard_strategies() {
   registry.add(naive_model_parallel());
   registry.add(pipeline_parallel());
   registry.add(megatron());
+  registry.add(torchtitan());
   registry.add(parameter_server());
   // They differ from the others in how their processes begin, which is the trainer's matter.
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {

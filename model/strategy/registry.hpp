@@ -71,6 +71,16 @@ struct StrategyVariable {
   double unit = 1;  ///< of the argument, in that of the variable; 0: the argument is an integer
 };
 
+/// What a configuration of another framework comes to.
+struct StrategyBehind {
+  std::string class_name;  ///< or the name
+  StrategyArguments arguments;
+};
+struct RanksAndBatch {
+  int64_t ranks = 1;
+  int64_t batch_size = 1;  ///< of a data-parallel rank
+};
+
 struct StrategyEntry {
   std::string name;        ///< "ddp"
   std::string class_name;  ///< "DDPStrategy"
@@ -99,6 +109,10 @@ struct StrategyEntry {
   /// What its arguments become with a different number of ranks. Null: they do not depend on it.
   std::function<ArgumentsOfSize(const StrategyArguments& arguments, int64_t ranks)> of_size{};
   std::vector<StrategyVariable> variables{};
+  /// The strategy that takes its place in a scenario before anything else is read. Throws
+  /// ArgumentProblem. Null: it is one itself.
+  std::function<StrategyBehind(const StrategyArguments& arguments, const RanksAndBatch& size)>
+      behind{};
   /// Further sites, which depend on what is trained. Null: none.
   std::function<std::vector<Site>(const TrainingPlan& plan)> sites_of_plan{};
   /// To be proposed where memory is short, from the least to the most division.

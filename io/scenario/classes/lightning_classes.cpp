@@ -64,6 +64,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"NaiveModelParallelStrategy", ""},
     {"PipelineStrategy", ""},
     {"MegatronStrategy", ""},
+    {"TorchTitan", ""},
     {"parameter_server", ""},
     {"ParameterServerStrategy", ""},
 });

@@ -12,6 +12,7 @@
 #include "model/trainer/framework/strategy_versions.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/trainer/prepare/strategy_behind.hpp"
 #include "model/trainer/prepare/strategy_naming.hpp"
 
 namespace lockstep {
@@ -41,6 +42,8 @@ class Placing {
     check_argument_versions();
     choose_accelerator();
     choose_devices();
+    strategy_ = replace_by_strategy_behind(preparation_, scenario_, registry_, strategy_,
+                                           std::ssize(placement_.devices) * placement_.nodes);
     choose_strategy_and_precision();
     check_nodes();
     trainer_.accelerator = Placed<std::string>{

@@ -1,6 +1,7 @@
 #include "model/trainer/prepare/strategy_arguments.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace lockstep {
 
@@ -130,6 +131,56 @@ StrategyArguments strategy_arguments_of(const Object& strategy) {
     set_argument(argument.name, argument.value, arguments);
   }
   return arguments;
+}
+
+namespace {
+
+PlainValue plain_value(const StrategyArguments::Value& value, const SourcePlace& place) {
+  return std::visit(
+      [&place](const auto& each) -> PlainValue {
+        if constexpr (std::is_same_v<std::decay_t<decltype(each)>, std::vector<std::string>>) {
+          PlainValue::List list;
+          for (const std::string& text : each) {
+            list.push_back({text, place});
+          }
+          return {std::move(list), place};
+        } else {
+          return {each, place};
+        }
+      },
+      value);
+}
+
+/// What holds the rest of a name behind its first dots: maps, made where they are missing.
+PlainValue& value_below(PlainValue& within, const std::string& name, const SourcePlace& place) {
+  if (name.empty()) {
+    return within;
+  }
+  if (within.get_if<PlainValue::Map>() == nullptr) {
+    within = {PlainValue::Map(), place};
+  }
+  auto& map = std::get<PlainValue::Map>(within.value);
+  const std::string key = name.substr(0, name.find('.'));
+  auto found = std::ranges::find(map, key, &PlainEntry::key);
+  if (found == map.end()) {
+    found = map.insert(map.end(), {key, {{}, place}});
+  }
+  return value_below(found->value, name.substr(std::min(name.size(), key.size() + 1)), place);
+}
+
+}  // namespace
+
+Object object_of(const std::string& name, const StrategyArguments& arguments,
+                 const SourcePlace& place) {
+  PlainValue all{PlainValue::Map(), place};
+  for (const auto& [argument, value] : arguments.all()) {
+    value_below(all, argument, place) = plain_value(value, place);
+  }
+  Object object{name, {}, place};
+  for (const PlainEntry& entry : std::get<PlainValue::Map>(all.value)) {
+    object.arguments.push_back({entry.key, entry.value, place});
+  }
+  return object;
 }
 
 namespace {

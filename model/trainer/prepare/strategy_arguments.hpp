@@ -21,6 +21,10 @@ const PlainValue* find_argument_value(const Object& strategy, const std::string&
 /// What an object of a strategy says.
 StrategyArguments strategy_arguments_of(const Object& strategy);
 
+/// The reverse, every argument at one place.
+Object object_of(const std::string& name, const StrategyArguments& arguments,
+                 const SourcePlace& place);
+
 /// A value that ranks differ in: `{on_ranks: [1], value: X, otherwise: Y}`, at any depth. Replaced
 /// by what the rank has; -1: a rank that is not named.
 PlainValue value_on_rank(const PlainValue& value, int64_t rank);
