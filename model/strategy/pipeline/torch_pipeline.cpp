@@ -142,13 +142,6 @@ std::vector<KnownDifference> TorchPipeline::known_differences() {
          "set scale_grads: false and divide the loss, or raise n_microbatches in place of "
          "accumulate_grad_batches"});
   }
-  if (has_normalised_zeros_) {
-    known.push_back(
-        {"to learn the shapes of messages, torch runs each stage once on zeros before its first "
-         "micro-batch, which the running statistics of batch norms take for a batch",
-         "give PipelineStage its input_args and output_args, or begin with an evaluation, where "
-         "statistics stay as they are; or use GroupNorm or LayerNorm"});
-  }
   if (!pipeline_.scales_gradients && shape().micro_batches > 1) {
     known.push_back(
         {"without scale_grads gradients are the sum over the micro-batches, not the "

@@ -67,7 +67,6 @@ class TorchPipeline : public Pipeline {
   bool has_gradients_ = false;           ///< of an earlier batch, which are scaled again
   bool scales_twice_ = false;            ///< has done so
   bool has_met_ = false;                 ///< its neighbours
-  bool has_normalised_zeros_ = false;    ///< in a batch norm, whose running statistics hold them
 };
 
 /// "pipeline", PipelineStrategy.

@@ -147,7 +147,6 @@ Program TorchPipeline::run_on_zeros(Rank& rank, int32_t stage, const Batch& batc
     has_batch_norm = has_batch_norm || network.layers[layer].kind == LayerKind::batch_norm;
   }
   options.training = options.training && has_batch_norm;
-  has_normalised_zeros_ = has_normalised_zeros_ || options.training;
   Replica::Part part;
   const DType given = network.input_dtype_of(0);
   part.input = stage > 0
