@@ -67,9 +67,10 @@ struct Degrees {
 int64_t degree(const StrategyArgumentReader& given, const char* name, int64_t least = 1) {
   const int64_t value = given.integer(name);
   if (value < least || (least < 0 && value == 0)) {
-    throw RefusedArgument(fmt::format("AssertionError: {} must be at least 1{}, not {}", name,
-                                      least < 0 ? ", or -1" : "", value),
-                          name);
+    throw RefusedArgument(
+        least < 0 ? "AssertionError: dp_shard must -1 or >=1."
+                  : "AssertionError: Parallelism degree should be >= 1, except for dp_shard",
+        name, fmt::format("{} is {}", name, value));
   }
   return value;
 }
@@ -147,8 +148,8 @@ int64_t micro_batches(const StrategyArgumentReader& given, int64_t batch_size) {
   const char* const name = "pipeline_parallel_microbatch_size";
   const int64_t of_one = degree(given, name);
   if (batch_size % of_one != 0) {
-    throw RefusedArgument(fmt::format("ValueError: Batch size {} must be divisible by microbatch "
-                                      "size {}",
+    throw RefusedArgument(fmt::format("ValueError: Batch size {} must be divisible by "
+                                      "microbatch_size {}.",
                                       batch_size, of_one),
                           name, "write a divisor of data.train.batch_size");
   }

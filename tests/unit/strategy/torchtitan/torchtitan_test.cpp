@@ -98,8 +98,8 @@ TEST_CASE("what torchtitan refuses is refused at its place") {
   refused("data_parallel_shard_degree: 3", 8,
           "AssertionError: Invalid parallel dims: dp_replicate(1)");
   refused("tensor_parallel_degree: 0", 8,
-          "AssertionError: tensor_parallel_degree must be at least 1");
-  refused("data_parallel_shard_degree: 0", 8, "AssertionError: data_parallel_shard_degree must be");
+          "AssertionError: Parallelism degree should be >= 1, except for dp_shard");
+  refused("data_parallel_shard_degree: 0", 8, "AssertionError: dp_shard must -1 or >=1.");
   refused(
       "data_parallel_replicate_degree: 2, data_parallel_shard_degree: 1, tensor_parallel_degree: 2",
       4, "RuntimeError: DDP has not supported > 1D parallelism");
