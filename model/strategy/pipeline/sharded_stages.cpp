@@ -1,7 +1,6 @@
 #include "model/strategy/pipeline/sharded_stages.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
@@ -199,11 +198,9 @@ void ShardedStages::free_unit(Rank& rank, Unit& unit) {
 
 // Gradients
 
-// fp32 and bf16 are averaged by the collective; fp16 is divided before and after the sum.
 GradientDivision ShardedStages::division() const {
-  const DType reduced = options_.reduce_dtype.value_or(replica_->plan().parameter_dtype);
-  return reduced == DType::fp16 ? GradientDivision::over(int64_t{ranks_.shards} * ranks_.replicas)
-                                : GradientDivision{1, 1, true};
+  return GradientDivision::of_type(options_.reduce_dtype.value_or(replica_->plan().parameter_dtype),
+                                   int64_t{ranks_.shards} * ranks_.replicas);
 }
 
 void ShardedStages::settle(Rank& rank, Unit& unit) {
@@ -299,15 +296,8 @@ void ShardedStages::clip(Rank& rank, const UpdateOptions& options, const StepTen
     norm.sums.push_back({ranks_.shard, elements});
   }
   if (ranks_.tensor.ranks > 1) {
-    switch (plan_coverage(*replica_, step.given)) {
-      case PlanCoverage::all: norm.sums.push_back({ranks_.tensor.group, elements}); break;
-      case PlanCoverage::none: norm.counted = &step.gradients; break;
-      case PlanCoverage::some:
-        throw ProgramException(site_id(fsdp2_sites::update),
-                               "RuntimeError: All operands in aten.stack.default must have the "
-                               "same mesh: parameters outside of parallelize_plan cannot be "
-                               "clipped together with those in it");
-    }
+    sum_across_plan(norm, *replica_, ranks_.tensor, step.given, step.gradients, elements,
+                    site_id(fsdp2_sites::update));
   }
   if (pipeline) {
     norm.sums.push_back({*pipeline});

@@ -106,6 +106,20 @@ PlanCoverage plan_coverage(const Replica& replica, const std::vector<size_t>& pa
   return inside == std::ssize(parameters) ? PlanCoverage::all : PlanCoverage::some;
 }
 
+void sum_across_plan(SharedNorm& norm, const Replica& replica, const TensorRanks& ranks,
+                     const std::vector<size_t>& given, const std::vector<Slice>& gradients,
+                     int64_t elements, SiteId site) {
+  switch (plan_coverage(replica, given)) {
+    case PlanCoverage::all: norm.sums.push_back({ranks.group, elements}); return;
+    case PlanCoverage::none: norm.counted = &gradients; return;
+    case PlanCoverage::some:
+      throw ProgramException(site,
+                             "RuntimeError: All operands in aten.stack.default must have the same "
+                             "mesh: parameters outside of parallelize_plan cannot be clipped "
+                             "together with those in it");
+  }
+}
+
 Program distribute_parameters(Rank& rank, const Replica& replica, const TensorMesh& mesh) {
   const CommunicationOptions options{mesh.tensor.on, {}, site_id(tensor_sites::distribute)};
   for (const Replica::Parameter& parameter : replica.parameters()) {

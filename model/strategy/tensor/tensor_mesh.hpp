@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "model/program/rank.hpp"
+#include "model/strategy/local_model/gradient_clipping.hpp"
 #include "model/strategy/local_model/replica.hpp"
 
 namespace lockstep {
@@ -44,6 +45,12 @@ void check_distributed(const OptimizerPlan& optimizer, const Replica& replica, s
 /// norm.
 enum class PlanCoverage : uint8_t { none, some, all };
 PlanCoverage plan_coverage(const Replica& replica, const std::vector<size_t>& parameters);
+/// What adds up over these ranks of a norm of the parameters `given`, whose gradients these are:
+/// one number for each of `elements`, where they are in the plan; else each rank counts all of
+/// them. Throws what torch raises where only some are.
+void sum_across_plan(SharedNorm& norm, const Replica& replica, const TensorRanks& ranks,
+                     const std::vector<size_t>& given, const std::vector<Slice>& gradients,
+                     int64_t elements, SiteId site);
 
 /// What parallelize_module does with the parameters of modules in the plan: the first rank sends
 /// each its part of those that are cut, and everybody the biases of row-parallel layers. Those of

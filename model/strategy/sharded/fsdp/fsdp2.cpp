@@ -112,13 +112,9 @@ bool FullyShard2::reshards(const Unit& unit) const {
   return options_.reshard_after_forward.value_or(options_.reshard_to > 0 || !unit.is_root);
 }
 
-// fp32 and bf16 are averaged by the collective; fp16 is divided before and after the sum.
 GradientDivision FullyShard2::division(const Rank& rank) const {
-  const DType reduced = options_.reduce_dtype.value_or(computing_plan().parameter_dtype);
-  if (reduced == DType::fp16) {
-    return GradientDivision::over(rank.world_size() / options_.tensor_ranks);
-  }
-  return {1, 1, true};
+  return GradientDivision::of_type(options_.reduce_dtype.value_or(computing_plan().parameter_dtype),
+                                   rank.world_size() / options_.tensor_ranks);
 }
 
 // Forward and backward

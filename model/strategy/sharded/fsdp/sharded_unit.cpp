@@ -20,6 +20,10 @@ GradientDivision GradientDivision::over(int64_t ranks) {
   return division;
 }
 
+GradientDivision GradientDivision::of_type(DType reduced, int64_t ranks) {
+  return reduced == DType::fp16 ? over(ranks) : GradientDivision{1, 1, true};
+}
+
 ShardedUnit::ShardedUnit(Replica& replica, std::vector<size_t> parameters, ShardLayout layout,
                          ShardTypes types)
     : replica_(&replica),

@@ -25,6 +25,8 @@ struct GradientDivision {
   /// As FSDP1 and FSDP2 in 16 bits choose it: `before` doubles while it divides the ranks and is
   /// smaller than their quotient.
   static GradientDivision over(int64_t ranks);
+  /// FSDP2's: fp32 and bf16 are averaged by the collective, fp16 is divided before and after it.
+  static GradientDivision of_type(DType reduced, int64_t ranks);
 };
 
 /// Parameters that are gathered, freed and reduced together. Each rank stores its shard of them;

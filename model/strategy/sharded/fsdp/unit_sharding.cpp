@@ -164,7 +164,8 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   SharedNorm norm{{{shard_group_, norm_elements()}}, site_id(steps_.share_norm)};
   norm.counted = &step.counted;
   if (by_norm && tensor_ranks_.ranks > 1) {
-    clip_across_plan(norm, step.given, step.gradients);
+    sum_across_plan(norm, replica_, tensor_ranks_, step.given, step.gradients, norm_elements(),
+                    site_id(steps_.update));
   }
   clips_by_own_norm_ = clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
   clip_gradients(rank, options.clipping, step.gradients, device,
@@ -187,20 +188,6 @@ Program UnitSharding::update(Rank& rank, const OptimizerPlan& optimizer, const S
       lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), step.tensors, there);
   if (updated && there.on.device() == host_device) {
     co_await rank.settle(updated);  // the host computes it, and goes on when it is done
-  }
-}
-
-/// `given`: parameters that are clipped. Those of the plan are DTensors of two dimensions.
-void UnitSharding::clip_across_plan(SharedNorm& norm, const std::vector<size_t>& given,
-                                    const std::vector<Slice>& gradients) const {
-  switch (plan_coverage(replica_, given)) {
-    case PlanCoverage::all: norm.sums.push_back({tensor_ranks_.group, norm_elements()}); return;
-    case PlanCoverage::none: norm.counted = &gradients; return;
-    case PlanCoverage::some:
-      throw ProgramException(site_id(steps_.update),
-                             "RuntimeError: All operands in aten.stack.default must have the same "
-                             "mesh: parameters outside of parallelize_plan cannot be clipped "
-                             "together with those in it");
   }
 }
 

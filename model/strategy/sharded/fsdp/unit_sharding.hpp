@@ -168,8 +168,6 @@ class UnitSharding : public DistributedStrategy {
   Program gather_for_file(Rank& rank, int64_t part, int64_t whole, HostCopy* host);
 
   int64_t norm_elements() const;
-  void clip_across_plan(SharedNorm& norm, const std::vector<size_t>& given,
-                        const std::vector<Slice>& gradients) const;
 
   Steps steps_;
   TrainingPlan computing_plan_;  ///< with the type of gathered parameters
