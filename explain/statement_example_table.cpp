@@ -57,6 +57,10 @@ constexpr StatementExample statements[] = {
      "  main:\n    - barrier: {async: true, as: meeting}\n    - host: 1 ms\n    - wait: "
      "meeting",
      true},
+    {"join",
+     "  main:\n    - let: {x: \"full(2, 1.0)\"}\n    - if: rank == 0\n      then: [{all_reduce: "
+     "{tensor: x, name: gradient}}]\n    - join\nprocess_group: {backend: horovod}",
+     true},
     {"new_group",
      "  main:\n    - new_group: {ranks: [0, 1], as: pair}\n    - all_reduce: {elements: 1000, "
      "group: pair}",

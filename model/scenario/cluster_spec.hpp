@@ -83,7 +83,8 @@ struct ClusterSpec {
   SourcePlace place{};
 };
 
-enum class ProcessGroupBackend : uint8_t { nccl, gloo, mpi };
+/// `horovod`: no process group of torch; ranks hand tensors over by name (hvd.allreduce).
+enum class ProcessGroupBackend : uint8_t { nccl, gloo, mpi, horovod };
 
 struct ProcessGroupSpec {
   Given<ProcessGroupBackend> backend;

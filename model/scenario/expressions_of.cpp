@@ -74,6 +74,11 @@ void for_each_expression(const Statement& statement,
       visit((*given)->value);
     }
   }
+  if (communication.name) {
+    for (const Expression& value : communication.name->value.values) {
+      visit(value);
+    }
+  }
   for (const std::vector<Placed<Expression>>* list :
        {&communication.input_split_sizes, &communication.output_split_sizes, &statement.ranks}) {
     for (const Placed<Expression>& item : *list) {

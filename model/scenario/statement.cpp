@@ -21,6 +21,7 @@ constexpr auto names = std::to_array<std::string_view>({
     "batch_isend_irecv",
     "grouped",
     "barrier",
+    "join",
     "new_group",
     "wait",
     "wait_stream",

@@ -10,6 +10,7 @@
 #include "model/expression/expression.hpp"
 #include "model/scenario/binding.hpp"
 #include "model/scenario/placed.hpp"
+#include "model/scenario/text_pattern.hpp"
 
 namespace lockstep {
 
@@ -28,6 +29,7 @@ enum class StatementKind : uint8_t {
   batch_isend_irecv,
   grouped,
   barrier,
+  join,
   new_group,
   wait,
   wait_stream,
@@ -105,6 +107,7 @@ struct CommunicationSpec {
   Given<Expression> dst;
   Given<Expression> tag;
   Given<bool> sync_grads;
+  Given<TextPattern> name;  ///< under which ranks meet, over Horovod
   std::vector<Placed<Expression>> input_split_sizes;
   std::vector<Placed<Expression>> output_split_sizes;
 };

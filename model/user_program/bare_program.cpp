@@ -11,9 +11,11 @@ Program run(Rank& rank, std::shared_ptr<const BareProgram> program) {
   Interpreter interpreter(rank, program->settings, log, nullptr);
   Frame frame;
   rank.reached({"main"});
+  co_await interpreter.open();
   co_await interpreter.run(program->scenario->program->find("main")->statements, frame);
   interpreter.tell_unwaited();
   co_await interpreter.synchronize();
+  co_await interpreter.close();
 }
 
 }  // namespace

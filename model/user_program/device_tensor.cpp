@@ -25,6 +25,20 @@ TensorPointer TensorStore::make(DType dtype, std::vector<int64_t> shape, DeviceI
   tensor.slice = rank_.allocate(Purpose::metric, dtype, product(shape), device, tensor.home_queue);
   tensor.shape = std::move(shape);
   tensor.device = device;
+  return kept(std::move(tensor));
+}
+
+TensorPointer TensorStore::adopt(const Slice& slice, std::vector<int64_t> shape) {
+  if (slice.buffer == no_buffer) {
+    return make_sized(slice.dtype, std::move(shape));
+  }
+  DeviceTensor tensor;
+  tensor.slice = slice;
+  tensor.shape = std::move(shape);
+  return kept(std::move(tensor));
+}
+
+TensorPointer TensorStore::kept(DeviceTensor tensor) {
   const std::shared_ptr<Dropped> dropped = dropped_;
   return {new DeviceTensor(std::move(tensor)), [dropped](DeviceTensor* last) {
             // Where an exception takes the names away, nothing that follows needs the memory.

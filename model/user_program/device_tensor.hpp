@@ -23,6 +23,7 @@ struct PendingWork {
   std::string_view call{};  ///< its name, "all_reduce"
   bool is_message = false;
   bool holds_host = false;  ///< a barrier: whoever waits for it holds the host
+  std::optional<int64_t> handle{};  ///< of Horovod: what the host waits for, in place of `ticket`
 };
 
 /// Until when an operation keeps the memory of a tensor that nothing names any more. Without an
@@ -81,6 +82,8 @@ class TensorStore {
   /// Zeros, in memory that always carries values.
   TensorPointer make(DType dtype, std::vector<int64_t> shape, DeviceId device = DeviceId{0},
                      uint8_t home_queue = queue::compute);
+  /// Memory that somebody has allocated and gives away.
+  TensorPointer adopt(const Slice& slice, std::vector<int64_t> shape);
   /// Only a size: nothing is allocated, values are unknown.
   TensorPointer make_sized(DType dtype, std::vector<int64_t> shape);
   /// Memory that belongs to somebody else, who outlives the tensor.
@@ -115,6 +118,7 @@ class TensorStore {
     size_t exposed = 0;  ///< of them, with such uses
     SiteId site{};
   };
+  TensorPointer kept(DeviceTensor tensor);
   bool is_exposed(const DeviceTensor& tensor) const;
   bool finished(StreamId on, Ticket ticket) const;
   bool finished(const DeviceTensor& tensor) const;

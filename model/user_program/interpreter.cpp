@@ -43,7 +43,12 @@ StreamId stream_named(const ProgramSettings& settings, const std::string& name) 
 
 Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log,
                          TrainerScope* trainer)
-    : rank_(rank), settings_(settings), log_(log), trainer_(trainer), tensors_(rank) {}
+    : rank_(rank),
+      settings_(settings),
+      log_(log),
+      trainer_(trainer),
+      tensors_(rank),
+      named_(rank) {}
 
 void Interpreter::count_statement() {
   if (++log_.statements > settings_.statement_limit) {
@@ -101,6 +106,7 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::batch_isend_irecv:
     case Kind::grouped: co_await communicate_grouped(statement, frame); break;
     case Kind::barrier: co_await barrier(statement, frame); break;
+    case Kind::join: co_await meet(statement, RequestKind::join); break;
     case Kind::new_group: co_await new_group(statement, frame); break;
     case Kind::wait: co_await wait(statement, frame); break;
     case Kind::wait_stream: wait_stream(statement); break;

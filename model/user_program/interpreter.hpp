@@ -12,6 +12,7 @@
 #include "model/scenario/statement.hpp"
 #include "model/trainer/logging/run_log.hpp"
 #include "model/user_program/gloo_queues.hpp"
+#include "model/user_program/named_collectives.hpp"
 #include "model/user_program/program_settings.hpp"
 #include "model/user_program/variable.hpp"
 
@@ -74,6 +75,9 @@ class Interpreter {
   Program settle(Ticket ticket, StreamId on);
   /// The hook of these names has ended, at this site.
   void leave(Frame& frame, SiteId hook);
+  /// The first and the last of a program: hvd.init and hvd.shutdown, where it communicates by name.
+  Program open();
+  Program close();
   /// LS403 where work was started and never waited for. To be called where the program ends.
   void tell_unwaited();
 
@@ -227,6 +231,18 @@ class Interpreter {
   void check_reduction(const Statement& statement, Call& call);
   Program limit_dropped();
 
+  // named_communication.cpp
+  Program communicate_by_name(const Statement& statement, Frame& frame);
+  Task<std::string> name_of_call(const Statement& statement, Frame& frame);
+  Task<TensorRequest> request_of(const Statement& statement, Frame& frame,
+                                 const DeviceTensor& data);
+  TensorPointer target_of(const Statement& statement, const NamedTensor& data, bool gathers);
+  Ticket handed_over(const Statement& statement);
+  void note_handed_over(const TensorName& name, const std::string& given, int64_t handle,
+                        SiteId site);
+  Task<TensorPointer> finish(int64_t handle, SiteId site);
+  Program meet(const Statement& statement, RequestKind kind);
+
   // tensor_lifetime.cpp
   void expose(DeviceTensor& tensor, StreamId on);
   void expose_to_call(const Statement& statement, DeviceTensor& tensor, StreamId on,
@@ -282,6 +298,7 @@ class Interpreter {
   std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
   std::set<std::string> lost_;            ///< with a child, and not bound again since
   GlooQueues gloo_queues_;
+  NamedCollectives named_;                           ///< used where settings_.meets_by_name
   std::vector<std::shared_ptr<PendingWork>> works_;  ///< started, and not known to be waited for
   size_t works_to_sort_ = 1024;                      ///< so many, then those waited for go
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked

@@ -18,6 +18,7 @@ struct ProgramSpec;
 /// Data that the statements of all ranks share. Outlives the run.
 struct ProgramSettings {
   bool gloo = false;  ///< collectives hold the host until they are done
+  bool meets_by_name = false;  ///< collectives are Horovod's, in place of torch.distributed's
   Version torch{2, 11, 0};
   Version lightning{2, 6, 0};
   bool avoids_record_streams = false;  ///< by TORCH_NCCL_AVOID_RECORD_STREAMS

@@ -78,14 +78,54 @@ std::vector<Unmet> unmet_in(const OneRun& run, const RankSet& set) {
   return all;
 }
 
+/// What the statements of a bare program have handed over.
+std::vector<Unmet> unmet_of_statements(const OneRun& run) {
+  const RunLog& log = *run.preparation.log;
+  const int32_t ranks = run.result.journal->ranks();
+  std::map<std::string, std::vector<int64_t>> times;  // by rank
+  std::map<std::string, SiteId> sites;
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    for (const auto& [name, handed_over] : log.ranks[rank].handed_over) {
+      times[name].resize(static_cast<size_t>(ranks), 0);
+      times[name][static_cast<size_t>(rank)] = handed_over.times;
+      sites[name] = handed_over.site;
+    }
+  }
+  std::vector<Unmet> all;
+  for (const auto& [name, counts] : times) {
+    Unmet unmet{sites[name], name, {}, {}};
+    const int64_t most = *std::ranges::max_element(counts);
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      (counts[static_cast<size_t>(rank)] == most ? unmet.waiting : unmet.missing).add(rank);
+    }
+    if (!unmet.missing.empty()) {
+      unmet.site = log.ranks[unmet.waiting.first()].handed_over.at(name).site;
+      all.push_back(std::move(unmet));
+    }
+  }
+  return all;
+}
+
 /// Of the first set in which something is unmet.
 std::vector<Unmet> unmet_of(const OneRun& run) {
+  if (run.preparation.scenario->is_bare_program()) {
+    return unmet_of_statements(run);
+  }
   for (const RankSet& set : sets_of(run)) {
     if (std::vector<Unmet> unmet = unmet_in(run, set); !unmet.empty()) {
       return unmet;
     }
   }
   return {};
+}
+
+/// Those that the same ranks wait for.
+std::vector<Unmet> alike(const std::vector<Unmet>& all) {
+  std::vector<Unmet> same;
+  std::ranges::copy_if(all, std::back_inserter(same), [&all](const Unmet& other) {
+    return other.waiting == all.front().waiting && other.missing == all.front().missing;
+  });
+  return same;
 }
 
 std::string names_of(const std::vector<Unmet>& all) {
@@ -119,16 +159,31 @@ std::string end_of(const OneRun& run, int32_t rank) {
   }
 }
 
+std::vector<std::string> fix_of(const OneRun& run, bool crosses) {
+  if (!run.preparation.scenario->is_bare_program()) {
+    return {"let all ranks run as many backwards"};
+  }
+  if (crosses) {
+    return {"give both the same name if they are one tensor; else start them with `async: true`",
+            "and `wait` once all are started: ranks may start them in any order, but not wait for",
+            "one before they start what the others wait for"};
+  }
+  return {
+      "let every rank hand over each name as often as the others; a rank without data can "
+      "`join`"};
+}
+
 }  // namespace
 
 void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings) {
   if (!run.result.hung || run.result.journal == nullptr) {
     return;
   }
-  const std::vector<Unmet> unmet = unmet_of(run);
-  if (unmet.empty()) {
+  const std::vector<Unmet> all_unmet = unmet_of(run);
+  if (all_unmet.empty()) {
     return;
   }
+  const std::vector<Unmet> unmet = alike(all_unmet);
   const Unmet& first = unmet.front();
   const std::string follows = fmt::format(
       "Horovod stall: {} {}, and {} never {}. Over MPI Horovod warns after 60 s and names them; "
@@ -160,11 +215,19 @@ void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings)
   finding.sites.push_back({first.site, SiteRole::subject, "handed over here"});
   finding.did.push_back({first.waiting, 0, "hands over " + first.name, first.site});
   const int32_t absent = first.missing.first();
-  const SiteId last = last_operation(*run.result.journal, absent).site;
-  finding.did.push_back({first.missing, 0, end_of(run, absent), last});
+  // Where the others wait for this side in turn, for a name of their own.
+  const auto crossing = std::ranges::find_if(all_unmet, [&first, absent](const Unmet& other) {
+    return other.waiting.contains(absent) && other.missing.contains(first.waiting.first());
+  });
+  const bool crosses = crossing != all_unmet.end();
+  const SiteId last = crosses ? crossing->site : last_operation(*run.result.journal, absent).site;
+  finding.did.push_back({first.missing, 0,
+                         crosses ? fmt::format("hands over {} and waits for it", crossing->name)
+                                 : end_of(run, absent),
+                         last});
   finding.sites.push_back({last, SiteRole::other, fmt::format("the last call of rank {}", absent)});
   finding.follows.push_back(follows);
-  finding.fix = {"let all ranks run as many backwards"};
+  finding.fix = fix_of(run, crosses);
   findings.push_back(std::move(finding));
 }
 

@@ -10,6 +10,7 @@
 
 #include "model/metric/definition.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep::cli {
 
@@ -129,6 +130,10 @@ std::string separating_batches(const OneRun& run, const Finding& finding) {
 
 Lines python_of_calls(const OneRun& run, const Statement* statement, const Finding& finding) {
   const bool with_trainer = !run.preparation.scenario->is_bare_program();
+  if (finding.code == "LS101" && meets_by_name(*run.preparation.scenario)) {
+    return {"handles = [hvd.allreduce_async_(tensor, name=name) for name, tensor in named_tensors]",
+            "for handle in handles: hvd.synchronize(handle)"};
+  }
   if (finding.code == "LS101" && statement != nullptr) {
     return python_of_missing_call(*statement, with_trainer);
   }

@@ -158,7 +158,8 @@ class RankRun:
         self.handed_over.note(kind, name, tensor)
         among = {} if process_set is None else {"process_set": self.process_sets[process_set]}
         if kind == "all_reduce":
-            operator = hvd.Average if option == "average" else hvd.Sum
+            operator = {"average": hvd.Average, "sum": hvd.Sum, "min": hvd.Min, "max": hvd.Max,
+                        "product": hvd.Product}[option]
             return hvd.allreduce_async(tensor, name=name, op=operator, **among)
         if kind == "broadcast":
             return hvd.broadcast_async(tensor, option, name=name, **among)

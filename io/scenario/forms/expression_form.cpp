@@ -48,4 +48,33 @@ std::optional<Expression> ExpressionForm::read(Reader& reader, const Node& node,
   return parse(reader, node.text, text_place(reader, node));
 }
 
+std::optional<TextPattern> PatternForm::read(Reader& reader, const Node& node, const KeyRow& row) {
+  const std::optional<std::string> text = TextForm::read(reader, node, row);
+  if (!text) {
+    return std::nullopt;
+  }
+  TextPattern pattern{*text, {}, {}};
+  size_t at = 0;
+  for (size_t open = text->find('{'); open != std::string::npos; open = text->find('{', at)) {
+    const size_t close = text->find('}', open);
+    if (close == std::string::npos) {
+      reader.fail_at(text_place(reader, node), fmt::format("`{}` has no closing brace", row.key),
+                     "write an expression in braces, such as \"layer.{i}\"");
+      return std::nullopt;
+    }
+    SourcePlace place = text_place(reader, node);
+    place.column += static_cast<int>(open) + 1;
+    std::optional<Expression> value =
+        parse(reader, text->substr(open + 1, close - open - 1), place);
+    if (!value) {
+      return std::nullopt;
+    }
+    pattern.words.push_back(text->substr(at, open - at));
+    pattern.values.push_back(*std::move(value));
+    at = close + 1;
+  }
+  pattern.words.push_back(text->substr(at));
+  return pattern;
+}
+
 }  // namespace lockstep

@@ -34,6 +34,11 @@ Field<Statement> output_splits() {
       {"output_split_sizes", "equal parts", "rows from each rank"});
 }
 
+Field<Statement> name_field() {
+  return data_field<&CommunicationSpec::name>(
+      {"name", "none", "over Horovod: under which the ranks meet, such as \"layer.{i}\""});
+}
+
 /// `src` of recv: an expression, or the word `any`.
 Field<Statement> any_source_field() {
   KeyRow row{"src", "required", "the sender, or `any`"};
@@ -78,6 +83,29 @@ StatementRow collective(Kind kind, StatementFields own, std::string_view meaning
   return {kind, "tensor", {"tensor|elements"}, meaning, communication_fields(std::move(own))};
 }
 
+std::vector<StatementRow> collective_rows() {
+  return {
+      collective(Kind::all_reduce,
+                 {data_field<&CommunicationSpec::op>(
+                      {"op", "sum; avg over Horovod", "reduction operator"}),
+                  name_field()},
+                 "the same result on every rank"),
+      collective(Kind::reduce_scatter, {op_field(), input_splits()},
+                 "equal parts, or `input_split_sizes`"),
+      collective(Kind::all_gather,
+                 {data_field<&CommunicationSpec::sync_grads>(
+                      {"sync_grads", "false", "gradients flow through it"}),
+                  name_field()},
+                 "result `[world_size, *shape]`; of a list: one call per element"),
+      collective(Kind::broadcast, {source_field(), name_field()}, "the root's data everywhere"),
+      collective(Kind::scatter, {source_field()}, "a part of the root's data each"),
+      collective(Kind::reduce, {target_field("0", "the root"), op_field()},
+                 "the result on the root only"),
+      collective(Kind::gather, {target_field("0", "the root"), op_field()}, "all data on the root"),
+      collective(Kind::all_to_all, {input_splits(), output_splits()},
+                 "a part from each rank to each rank")};
+}
+
 }  // namespace
 
 StatementFields communication_fields(StatementFields own) {
@@ -96,21 +124,8 @@ StatementFields communication_fields(StatementFields own) {
 }
 
 std::vector<StatementRow> communication_rows() {
-  std::vector<StatementRow> rows = {
-      collective(Kind::all_reduce, {op_field()}, "the same result on every rank"),
-      collective(Kind::reduce_scatter, {op_field(), input_splits()},
-                 "equal parts, or `input_split_sizes`"),
-      collective(Kind::all_gather,
-                 {data_field<&CommunicationSpec::sync_grads>(
-                     {"sync_grads", "false", "gradients flow through it"})},
-                 "result `[world_size, *shape]`; of a list: one call per element"),
-      collective(Kind::broadcast, {source_field()}, "the root's data everywhere"),
-      collective(Kind::scatter, {source_field()}, "a part of the root's data each"),
-      collective(Kind::reduce, {target_field("0", "the root"), op_field()},
-                 "the result on the root only"),
-      collective(Kind::gather, {target_field("0", "the root"), op_field()}, "all data on the root"),
-      collective(Kind::all_to_all, {input_splits(), output_splits()},
-                 "a part from each rank to each rank"),
+  std::vector<StatementRow> rows = collective_rows();
+  const std::vector<StatementRow> others = {
       {Kind::send,
        "tensor",
        {"tensor|elements", "dst"},
@@ -143,6 +158,11 @@ std::vector<StatementRow> communication_rows() {
        {field<&Statement::group, NameForm>({"group", "world", "the group of ranks that take part"}),
         field<&Statement::asynchronous>({"async", "false", "pending until `wait`"}),
         field<&Statement::result, NameForm>({"as", "", "the name to wait for"})}},
+      {Kind::join,
+       "",
+       {},
+       "hvd.join, over Horovod: gives zeros to the others' all_reduces until all have joined",
+       {}},
       {Kind::new_group,
        "ranks",
        {"ranks|color", "as"},
@@ -153,6 +173,7 @@ std::vector<StatementRow> communication_rows() {
             {"timeout", "torch's, not that of the process group", "how long its calls may take"}),
         field<&Statement::result, NameForm>({"as", "required", "the name of the group"})}},
   };
+  rows.insert(rows.end(), others.begin(), others.end());
   return rows;
 }
 

@@ -82,6 +82,12 @@ struct Resumption {
   int64_t batch = 0;  ///< of that epoch
 };
 
+/// A tensor that meets those of other ranks by its name.
+struct HandedOver {
+  int64_t times = 0;
+  SiteId site{};  ///< of the last statement that did it
+};
+
 /// The records of one rank beside its journal.
 struct RankLog {
   static constexpr size_t logger_rows_max = 256;
@@ -93,6 +99,8 @@ struct RankLog {
   int64_t logger_row_count = 0;       ///< of all
   std::map<std::string, double> progress_bar;  ///< what was logged with prog_bar, by key
   std::vector<StatementFinding> findings;
+  /// What statements have handed over to Horovod, by the names that it has there.
+  std::map<std::string, HandedOver> handed_over;
   std::vector<SampleUse> samples;
   /// One entry for each series of optimizer steps without a forward between them: the number of
   /// training samples since the series before.

@@ -9,6 +9,8 @@
 #include "model/metric/log_dictionary.hpp"
 #include "model/scenario/defaults.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/bare_program.hpp"
 #include "model/user_program/sites.hpp"
@@ -24,6 +26,11 @@ bool uses_gloo(Preparation& preparation) {
     if (backend.value == ProcessGroupBackend::mpi) {
       add_problem(preparation, Problem::Kind::unsupported, backend.place,
                   "the backend mpi is not modelled yet", "use nccl or gloo");
+    }
+    if (backend.value == ProcessGroupBackend::horovod) {
+      // Built with NCCL where there are GPUs, else with Gloo.
+      return value_or(scenario.cluster->collectives, CollectiveModel::nccl) ==
+             CollectiveModel::gloo;
     }
     return backend.value == ProcessGroupBackend::gloo;
   }
@@ -160,6 +167,7 @@ ProgramSettings prepare_common(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   ProgramSettings settings;
   settings.gloo = uses_gloo(preparation);
+  settings.meets_by_name = meets_by_name(scenario);
   settings.seed = static_cast<uint64_t>(value_or(scenario.seed, int64_t{0}));
   for (const LibraryVersion& library : scenario.versions) {
     if (library.library == "kernels") {
@@ -212,8 +220,14 @@ void prepare_bare(Preparation& preparation, const ProgramSettings& settings,
   const int64_t nodes = value_or(cluster.nodes, int64_t{1});
   const int64_t per_node = (cluster.ranks->value + nodes - 1) / std::max<int64_t>(nodes, 1);
   options.ranks_per_node = static_cast<int32_t>(value_or(cluster.gpus, per_node));
-  options.classes = classes_of_bare_ranks(preparation, world);
+  // Of those that meet by name each has a part of its own in the negotiation.
+  options.classes = settings.meets_by_name ? nullptr : classes_of_bare_ranks(preparation, world);
   preparation.log = std::make_shared<RunLog>(options.world_size, options.classes);
+  if (settings.meets_by_name) {
+    for (const std::string_view step : negotiation_sites::every_step) {
+      preparation.sites.add(step_called(step));
+    }
+  }
   auto program = std::make_shared<BareProgram>();
   program->scenario = preparation.scenario;
   program->settings = settings;
@@ -247,6 +261,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   if (scenario.program) {
     preparation.sites.merge(sites_of(*scenario.program));
   }
+  check_names_of_calls(preparation);
   if (scenario.is_bare_program()) {
     prepare_bare(preparation, settings, world);
   } else {

@@ -19,6 +19,10 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
 
 /// Prepares what bare programs and trainers share: backend, versions, seed, streams.
 ProgramSettings prepare_common(Preparation& preparation);
+/// Whether the statements are Horovod's: `process_group: {backend: horovod}`.
+bool meets_by_name(const Scenario& scenario);
+/// Statements that Horovod does not have, and names where nothing meets by them.
+void check_names_of_calls(Preparation& preparation);
 /// World size and program of a bare program.
 void prepare_bare(Preparation& preparation, const ProgramSettings& settings,
                   const WorldAbilities& world);

@@ -193,6 +193,12 @@ void prepare_process_group(Preparation& preparation, Scenario& scenario) {
   }
   const Placed<ProcessGroupBackend>& backend = *scenario.process_group->backend;
   const bool cpu = preparation.placement.cpu;
+  if (backend.value == ProcessGroupBackend::horovod) {
+    add_problem(preparation, Kind::invalid, backend.place,
+                "Horovod is no backend of a process group that a Trainer could use",
+                "write trainer: {strategy: horovod} with versions: {lightning: \"1.6\"}, or a "
+                "program of `cluster: {ranks: ..}` without a trainer");
+  }
   if (backend.value == ProcessGroupBackend::nccl && cpu) {
     add_problem(preparation, Kind::refused, backend.place,
                 "ProcessGroupNCCL is only supported with GPUs, no GPUs found", "use gloo",

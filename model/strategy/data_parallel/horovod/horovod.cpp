@@ -329,7 +329,7 @@ Program Horovod::reduce(Rank& rank, Slice data, Reduction reduction, SiteId site
   co_await open(rank);
   co_await join_all(rank, site);
   TensorRequest request = request_of(RequestKind::all_reduce, NameSpace::unnamed, 0, data);
-  request.averages = reduction == Reduction::avg;
+  request.reduction = reduction;
   co_await ask(rank, request, data, {}, site);
   if (!was_open) {
     co_await negotiator_->stop(rank);

@@ -20,8 +20,8 @@ void Coordinator::add(int32_t rank, const TensorRequest& request) {
   if (known == asked_.end()) {
     known = asked_.insert(known, Asked{request, {}, true, false});
   }
-  known->ranks.insert(rank);
-  known->agree = known->agree && request == known->first;
+  known->elements[rank] = request.elements;
+  known->agree = known->agree && fit_together(known->first, request);
   if (!known->is_ready && is_complete(*known)) {
     known->is_ready = true;
     ready_.push_back(request.name);
@@ -29,18 +29,27 @@ void Coordinator::add(int32_t rank, const TensorRequest& request) {
 }
 
 bool Coordinator::is_complete(const Asked& asked) const {
-  std::set<int32_t> all = asked.ranks;
-  all.insert(joined_.begin(), joined_.end());
+  std::set<int32_t> all = joined_;
+  for (const auto& [rank, elements] : asked.elements) {
+    all.insert(rank);
+  }
   return std::ssize(all) == ranks_;
 }
 
 TensorResponse Coordinator::response_to(const Asked& asked) const {
   using Error = TensorResponse::Error;
-  const bool reduces = asked.first.name.kind == RequestKind::all_reduce;
-  const Error error = !asked.agree                   ? Error::mismatch
-                      : !joined_.empty() && !reduces ? Error::not_with_join
-                                                     : Error::none;
-  return {asked.first, error};
+  const RequestKind kind = asked.first.name.kind;
+  const bool takes_zeros = kind == RequestKind::all_reduce || kind == RequestKind::barrier;
+  const Error error = !asked.agree                       ? Error::mismatch
+                      : !joined_.empty() && !takes_zeros ? Error::not_with_join
+                                                         : Error::none;
+  TensorResponse response{asked.first, error};
+  if (kind == RequestKind::all_gather && error == Error::none) {
+    for (const auto& [rank, elements] : asked.elements) {
+      response.parts.push_back(elements);
+    }
+  }
+  return response;
 }
 
 std::vector<TensorResponse> Coordinator::take_ready() {

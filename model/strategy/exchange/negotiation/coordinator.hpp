@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Coordinator {
  private:
   struct Asked {
     TensorRequest first;
-    std::set<int32_t> ranks;
+    std::map<int32_t, int64_t> elements;  ///< by rank that has asked
     bool agree = true;
     bool is_ready = false;
   };

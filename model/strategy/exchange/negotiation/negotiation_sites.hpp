@@ -9,6 +9,8 @@ inline constexpr std::string_view make_groups = "horovod: init, communicators";
 inline constexpr std::string_view take = "horovod: a cycle takes tensors from the queue";
 inline constexpr std::string_view compare_bits =
     "horovod: negotiation, all_reduce of which cached tensors are ready";
+inline constexpr std::string_view compare_outdated =
+    "horovod: negotiation, all_reduce of which cached tensors have changed";
 inline constexpr std::string_view gather_lengths =
     "horovod: negotiation, all_gather of the lengths of request lists";
 inline constexpr std::string_view gather_requests =
@@ -26,13 +28,20 @@ inline constexpr std::string_view reduce_alone = "horovod: all_reduce of a tenso
 inline constexpr std::string_view postscale = "horovod: division of a sum";
 inline constexpr std::string_view unpack = "horovod: fusion buffer into tensors";
 inline constexpr std::string_view gather = "horovod: all_gather of a tensor";
+inline constexpr std::string_view gather_part =
+    "horovod: all_gather of unequal parts, broadcast of one";
 inline constexpr std::string_view send = "horovod: broadcast of a tensor";
 inline constexpr std::string_view zeros = "horovod: zeros of a rank that has joined";
 
-inline constexpr std::string_view every_step[] = {
-    make_groups, take,           compare_bits,   gather_lengths, gather_requests,
-    send_length, send_responses, wait_for_ranks, sleep,          pack,
-    reduce,      reduce_alone,   postscale,      unpack,         gather,
-    send,        zeros};
+inline constexpr std::string_view every_step[] = {make_groups,    take,
+                                                  compare_bits,   compare_outdated,
+                                                  gather_lengths, gather_requests,
+                                                  send_length,    send_responses,
+                                                  wait_for_ranks, sleep,
+                                                  pack,           reduce,
+                                                  reduce_alone,   postscale,
+                                                  unpack,         gather,
+                                                  gather_part,    send,
+                                                  zeros};
 
 }  // namespace lockstep::negotiation_sites

@@ -20,12 +20,6 @@ constexpr uint32_t most_taken = 1u << 20;
 /// What closes the queue. No rank is asked for it.
 constexpr int64_t closing = -1;
 
-enum Status : int64_t { nothing_uncached, nothing_new, nobody_closes, joined, status_count };
-
-Slice numbers(Rank& rank, DType dtype, int64_t count) {
-  return rank.allocate(Purpose::metric, dtype, count);
-}
-
 TensorRequest closing_request() {
   TensorRequest request;
   request.name = {RequestKind::join, NameSpace::unnamed, closing};
@@ -109,14 +103,17 @@ int64_t Negotiator::submit_unnamed(Rank& rank, TensorRequest request, const Slic
   return submit(rank, request, data, whole, ready);
 }
 
-Program Negotiator::wait(Rank& rank, int64_t handle, SiteId site) {
+Task<Slice> Negotiator::wait(Rank& rank, int64_t handle, SiteId site) {
   co_await rank.settle(queue_.at(handle).carried_out);
   const Submission carried_out = queue_.at(handle);
   queue_.forget(handle);
   if (carried_out.error != TensorResponse::Error::none) {
     throw ProgramException(site, text_of(carried_out.error));
   }
-  co_await rank.settle(carried_out.result);
+  if (carried_out.result) {
+    co_await rank.settle(carried_out.result);
+  }
+  co_return carried_out.whole;
 }
 
 Program Negotiator::stop(Rank& rank) {
@@ -152,7 +149,10 @@ Program Negotiator::run(Rank& rank) {
     }
     std::vector<TensorResponse> responses;
     for (const size_t position : agreed.hits) {
-      responses.push_back({cache_.at(position), TensorResponse::Error::none});
+      responses.push_back(cache_.at(position));
+    }
+    if (agreed.has_outdated) {
+      co_await forget_outdated(rank);
     }
     if (agreed.has_uncached) {
       co_await coordinate(rank, responses);
@@ -206,136 +206,6 @@ Program Negotiator::take(Rank& rank, int64_t count) {
   }
 }
 
-std::vector<int64_t> Negotiator::uncached() const {
-  std::vector<int64_t> numbers;
-  for (const int64_t number : pending_) {
-    if (!told_.contains(number) && !cache_.position_of(queue_.at(number).request)) {
-      numbers.push_back(number);
-    }
-  }
-  return numbers;
-}
-
-// One flag for each cached tensor, as Horovod has one bit; the smallest of all ranks counts.
-Task<Negotiator::Agreement> Negotiator::agree(Rank& rank) {
-  const auto count = static_cast<int64_t>(cache_.positions());
-  if (bits_.elements != status_count + count) {
-    if (bits_.buffer != no_buffer) {
-      rank.release(bits_);
-    }
-    bits_ = numbers(rank, DType::uint8, status_count + count);
-  }
-  Values own(DType::uint8, status_count + count);
-  own.set_integer(nothing_uncached, uncached().empty() ? 1 : 0);
-  own.set_integer(nothing_new, took_something_ ? 0 : 1);
-  own.set_integer(nobody_closes, closes_ ? 0 : 1);
-  own.set_integer(joined, has_joined_ ? 1 : 0);
-  for (int64_t position = 0; has_joined_ && position < count; ++position) {
-    const TensorRequest& cached = cache_.at(static_cast<size_t>(position));
-    own.set_integer(status_count + position, cached.name.kind == RequestKind::all_reduce ? 1 : 0);
-  }
-  for (const int64_t number : pending_) {
-    if (!told_.contains(number)) {
-      if (const auto position = cache_.position_of(queue_.at(number).request)) {
-        own.set_integer(status_count + static_cast<int64_t>(*position), 1);
-      }
-    }
-  }
-  rank.write(bits_, own);
-  const Ticket compared = rank.all_reduce(control_, bits_, Reduction::min, control(compare_bits));
-  co_await rank.settle(compared);
-  const Values all = rank.read(bits_);
-  Agreement agreed;
-  agreed.has_uncached = all.integer(nothing_uncached) == 0;
-  agreed.has_new = all.integer(nothing_new) == 0;
-  agreed.closes = all.integer(nobody_closes) == 0;
-  const bool all_joined = all.integer(joined) == 1;  // nobody wants what is in the cache
-  for (int64_t position = 0; position < count && !all_joined; ++position) {
-    if (all.integer(status_count + position) == 1) {
-      agreed.hits.push_back(static_cast<size_t>(position));
-    }
-  }
-  co_return agreed;
-}
-
-// Requests that no rank has seen before go to rank 0, which answers for all; in a process set to
-// its first rank.
-Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& responses) {
-  const std::vector<int64_t> asked = uncached();
-  std::vector<TensorResponse> requests;
-  for (const int64_t number : asked) {
-    requests.push_back({queue_.at(number).request, TensorResponse::Error::none});
-    told_.insert(number);
-  }
-  const std::vector<int64_t> lengths = co_await gather_lengths(rank, std::ssize(asked));
-  const int64_t longest = *std::ranges::max_element(lengths);
-  const int32_t root = members_.front();
-  const bool is_root = rank.id() == root;
-  const Slice own = numbers(rank, DType::int64, longest * numbers_of_response);
-  const Slice all =
-      is_root ? numbers(rank, DType::int64, own.elements * std::ssize(members_)) : Slice{};
-  rank.write(own, encoded(requests, longest));
-  const Ticket gathered = rank.gather(control_, own, all, root, control(gather_requests));
-  co_await rank.settle(gathered);
-  std::vector<TensorResponse> ready;
-  if (is_root) {
-    const Values lists = rank.read(all);
-    for (int32_t from = 0; from < std::ssize(members_); ++from) {
-      const int64_t length = lengths[static_cast<size_t>(from)];
-      for (const TensorResponse& request : decoded(lists, from * longest, length)) {
-        coordinator_->add(from, request.request);
-      }
-    }
-    ready = coordinator_->take_ready();
-    rank.release(all);
-  }
-  rank.release(own);
-  co_await share_responses(rank, ready);
-  responses.insert(responses.end(), ready.begin(), ready.end());
-}
-
-Task<std::vector<int64_t>> Negotiator::gather_lengths(Rank& rank, int64_t own) {
-  const Slice length = numbers(rank, DType::int64, 1);
-  const Slice all = numbers(rank, DType::int64, std::ssize(members_));
-  Values value(DType::int64, 1);
-  value.set_integer(0, own);
-  rank.write(length, value);
-  const Ticket gathered =
-      rank.all_gather(control_, length, all, control(negotiation_sites::gather_lengths));
-  co_await rank.settle(gathered);
-  const Values read = rank.read(all);
-  std::vector<int64_t> lengths;
-  for (int64_t i = 0; i < read.size(); ++i) {
-    lengths.push_back(read.integer(i));
-  }
-  rank.release(length);
-  rank.release(all);
-  co_return lengths;
-}
-
-Program Negotiator::share_responses(Rank& rank, std::vector<TensorResponse>& responses) {
-  const Slice length = numbers(rank, DType::int64, 1);
-  Values value(DType::int64, 1);
-  value.set_integer(0, std::ssize(responses));
-  rank.write(length, value);
-  const int32_t root = members_.front();
-  const Ticket told = rank.broadcast(control_, length, root, control(send_length));
-  co_await rank.settle(told);
-  const int64_t count = rank.read(length).integer(0);
-  rank.release(length);
-  if (count == 0) {
-    co_return;
-  }
-  const Slice list = numbers(rank, DType::int64, count * numbers_of_response);
-  if (rank.id() == root) {
-    rank.write(list, encoded(responses, count));
-  }
-  const Ticket sent = rank.broadcast(control_, list, root, control(send_responses));
-  co_await rank.settle(sent);
-  responses = decoded(rank.read(list), 0, count);
-  rank.release(list);
-}
-
 Program Negotiator::carry_out(Rank& rank, const std::vector<TensorResponse>& responses) {
   std::vector<ResponseRunner::Item> items;
   for (const TensorResponse& response : responses) {
@@ -354,18 +224,19 @@ Program Negotiator::carry_out(Rank& rank, const std::vector<TensorResponse>& res
     if (is_join) {
       has_joined_ = false;
     } else if (response.error == TensorResponse::Error::none) {
-      cache_.put(response.request);
+      cache_.put(response,
+                 item.submission == nullptr ? response.request : item.submission->request);
     }
   }
-  const ResponseRunner::Among among{data_, static_cast<int32_t>(members_.size())};
+  const ResponseRunner::Among among{data_, members_};
   co_await runner_.run(rank, among, std::move(items));
 }
 
 // No rank had anything new, and no tensor is ready on all: another round would find the same. The
 // first rank to which its host hands something over says so to all others, and they to all.
 Program Negotiator::wait_for_word(Rank& rank) {
-  const Slice word = numbers(rank, DType::uint8, 1);
-  const Slice heard = numbers(rank, DType::uint8, rank.world_size());
+  const Slice word = control_numbers(rank, DType::uint8, 1);
+  const Slice heard = control_numbers(rank, DType::uint8, rank.world_size());
   std::vector<Ticket> words;
   for (const int32_t other : members_) {
     if (other != rank.id()) {

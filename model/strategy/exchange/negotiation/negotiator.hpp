@@ -49,8 +49,9 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
   /// The same of the next handle: a tensor without a name of its own.
   int64_t submit_unnamed(Rank& rank, TensorRequest request, const Slice& data, const Slice& whole,
                          Ticket ready);
-  /// Until the tensor may be used. Throws ProgramException where the ranks did not agree.
-  Program wait(Rank& rank, int64_t handle, SiteId site);
+  /// Until the tensor may be used. Throws ProgramException where the ranks did not agree. Gives
+  /// what an all_gather has put together.
+  Task<Slice> wait(Rank& rank, int64_t handle, SiteId site);
   /// Ends the background thread, and waits for its end. From then on other ranks that hand
   /// something over raise.
   Program stop(Rank& rank);
@@ -64,13 +65,15 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
     std::vector<size_t> hits;  ///< positions of the cache that are ready on all ranks
     bool has_uncached = false;
     bool has_new = false;
-    bool closes = false;  ///< some rank has ended
+    bool closes = false;        ///< some rank has ended
+    bool has_outdated = false;  ///< in the cache
   };
 
   Program run(Rank& rank);
   Program take_submissions(Rank& rank);
   Program take(Rank& rank, int64_t count);
   Task<Agreement> agree(Rank& rank);
+  Program forget_outdated(Rank& rank);
   Program coordinate(Rank& rank, std::vector<TensorResponse>& responses);
   Task<std::vector<int64_t>> gather_lengths(Rank& rank, int64_t own);
   Program share_responses(Rank& rank, std::vector<TensorResponse>& responses);
@@ -78,7 +81,10 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
   Program carry_out(Rank& rank, const std::vector<TensorResponse>& responses);
   Program wait_for_word(Rank& rank);
   std::vector<int64_t> uncached() const;
+  std::vector<size_t> outdated() const;
   CommunicationOptions control(std::string_view step) const;
+  /// What the threads send each other, which always carries values.
+  static Slice control_numbers(Rank& rank, DType dtype, int64_t count);
 
   NegotiationOptions options_;
   SubmissionQueue queue_;

@@ -17,14 +17,19 @@ class ResponseCache {
 
   size_t positions() const { return entries_.size(); }
   std::optional<size_t> position_of(const TensorRequest& request) const;
-  const TensorRequest& at(size_t position) const { return entries_[position].request; }
-  /// The response was carried out. A full cache gives up what was used longest ago. Broadcasts and
-  /// joins are never kept.
-  void put(const TensorRequest& request);
+  /// The entry of this name that the request does not fit any more: the tensor has changed.
+  std::optional<size_t> outdated_by(const TensorRequest& request) const;
+  const TensorResponse& at(size_t position) const { return entries_[position].response; }
+  /// The response was carried out, for which this rank had asked with `own`. A full cache gives up
+  /// what was used longest ago. Only what reduces or gathers is kept.
+  void put(const TensorResponse& response, const TensorRequest& own);
+  /// Ascending positions, the same on all ranks.
+  void erase(const std::vector<size_t>& positions);
 
  private:
   struct Entry {
-    TensorRequest request;
+    TensorResponse response;
+    TensorRequest own;  ///< of all_gather: with this rank's part
     uint64_t used = 0;
   };
   size_t capacity_;

@@ -1,6 +1,7 @@
 #include "model/strategy/exchange/negotiation/response_runner.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/strategy/exchange/coalesced.hpp"
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
@@ -27,8 +28,10 @@ Program ResponseRunner::run(Rank& rank, Among among, std::vector<Item> items) {
     const bool fuses = request.name.kind == RequestKind::all_reduce &&
                        item.response.error == TensorResponse::Error::none;
     const Bytes bytes(request.elements * size_of(request.dtype));
-    tensors.push_back({static_cast<int64_t>(request.dtype) * 2 + (request.averages ? 1 : 0), fuses,
-                       padded(bytes, !options_.waits_for_each)});
+    constexpr int64_t reductions = 8;
+    tensors.push_back(
+        {static_cast<int64_t>(request.dtype) * reductions + static_cast<int64_t>(request.reduction),
+         fuses, padded(bytes, !options_.waits_for_each)});
   }
   for (const std::vector<size_t>& positions : fuse(tensors, options_.threshold)) {
     Call call;
@@ -41,8 +44,9 @@ Program ResponseRunner::run(Rank& rank, Among among, std::vector<Item> items) {
 
 Program ResponseRunner::run_call(Rank& rank, Among among, Call call) {
   const TensorRequest& request = call.front()->response.request;
-  if (call.front()->response.error == TensorResponse::Error::none &&
-      request.name.kind != RequestKind::join) {
+  const bool has_data =
+      request.name.kind != RequestKind::join && request.name.kind != RequestKind::barrier;
+  if (call.front()->response.error == TensorResponse::Error::none && has_data) {
     // The background thread waits until the device has all that travels.
     std::vector<Ticket> ready;
     for (const Item* item : call) {
@@ -60,8 +64,7 @@ Program ResponseRunner::run_call(Rank& rank, Among among, Call call) {
       own->result = rank.broadcast(among.group, own->data, request.root,
                                    {communication_stream, {}, site_id(send)});
     } else {
-      own->result = rank.all_gather(among.group, own->data, own->whole,
-                                    {communication_stream, {}, site_id(gather)});
+      own->result = all_gather(rank, among, call.front()->response.parts, *own);
     }
     if (options_.waits_for_each && own != nullptr) {
       co_await rank.settle(own->result);
@@ -75,14 +78,42 @@ Program ResponseRunner::run_call(Rank& rank, Among among, Call call) {
   }
 }
 
+// Unequal parts go round as broadcasts (nccl_operations.cc, NCCLAllgather).
+Ticket ResponseRunner::all_gather(Rank& rank, Among among, const std::vector<int64_t>& parts,
+                                  Submission& own) {
+  const int64_t total = std::accumulate(parts.begin(), parts.end(), int64_t{0});
+  if (own.whole.elements == 0) {
+    own.whole = own.data.buffer == no_buffer
+                    ? Slice::of_size(own.data.dtype, total)
+                    : rank.allocate(options_.purpose, own.data.dtype, total);
+  }
+  const auto differs = [&](int64_t part) { return part != parts.front(); };
+  if (std::ranges::none_of(parts, differs)) {
+    return rank.all_gather(among.group, own.data, own.whole,
+                           {communication_stream, {}, site_id(gather)});
+  }
+  const CommunicationOptions options{communication_stream, {}, site_id(gather_part)};
+  Ticket last;
+  int64_t first = 0;
+  for (size_t member = 0; member < parts.size(); ++member) {
+    const Slice part = own.whole.part(first, parts[member]);
+    const int32_t root = among.members[member];
+    if (root == rank.id() && parts[member] > 0) {
+      rank.copy(own.data, part, {communication_stream, {}, site_id(gather_part)});
+    }
+    last = parts[member] > 0 ? rank.broadcast(among.group, part, root, options) : last;
+    first += parts[member];
+  }
+  return last;
+}
+
 Slice ResponseRunner::buffer_of(Rank& rank, DType dtype, int64_t elements) {
   const int64_t whole = options_.keeps_whole_buffer
                             ? std::max(elements, options_.threshold.count() / size_of(dtype))
                             : elements;
   if (buffer_.buffer == no_buffer || buffer_.dtype != dtype || buffer_.elements < elements) {
     release(rank);
-    buffer_ =
-        rank.allocate(Purpose::communication, dtype, whole, DeviceId{0}, queue::communication);
+    buffer_ = rank.allocate(options_.purpose, dtype, whole, DeviceId{0}, queue::communication);
   }
   return buffer_.part(0, elements);
 }
@@ -100,7 +131,7 @@ Program ResponseRunner::all_reduce(Rank& rank, Among among, const Call& call, Ti
   for (const Item* item : call) {
     const bool has = item->submission != nullptr;
     tensors.push_back(has ? item->submission->data
-                          : rank.allocate(Purpose::communication, request.dtype,
+                          : rank.allocate(options_.purpose, request.dtype,
                                           item->response.request.elements, DeviceId{0},
                                           queue::communication));
     if (!has) {
@@ -124,17 +155,18 @@ Program ResponseRunner::all_reduce(Rank& rank, Among among, const Call& call, Ti
                   {communication_stream, {}, site_id(postscale)});
     }
   };
-  const bool by_backend =
-      request.averages && options_.average_of_backend && options_.predivide_factor == 1;
-  if (request.averages) {
+  const bool averages = request.reduction == Reduction::avg;
+  const bool divides = averages && !(options_.average_of_backend && options_.predivide_factor == 1);
+  if (averages) {
     scaled_by(1 / options_.predivide_factor);
   }
   reduced_bytes_.push_back(travels.bytes());
   Ticket last = rank.all_reduce(
-      among.group, travels, by_backend ? Reduction::avg : Reduction::sum,
+      among.group, travels, divides ? Reduction::sum : request.reduction,
       {communication_stream, {}, site_id(fused ? negotiation_sites::reduce : reduce_alone)});
-  if (request.averages && !by_backend) {
-    last = elementwise(rank, Kernel::scale, {}, {travels}, options_.predivide_factor / among.ranks,
+  if (divides) {
+    last = elementwise(rank, Kernel::scale, {}, {travels},
+                       options_.predivide_factor / static_cast<double>(among.members.size()),
                        {communication_stream, {last}, site_id(postscale)});
   }
   if (fused) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,9 @@ struct FusionOptions {
   /// NCCL divides each contribution before the sum, where nothing else is asked for; Gloo's sums
   /// are divided afterwards.
   bool average_of_backend = false;
-  bool waits_for_each = false;      ///< Gloo: the thread itself carries a call out
+  bool waits_for_each = false;  ///< Gloo: the thread itself carries a call out
+  /// Of its own memory: `metric` carries values in a run that computes none.
+  Purpose purpose = Purpose::communication;
   bool keeps_whole_buffer = false;  ///< else only as much as travels, where values are computed
 };
 
@@ -33,7 +36,7 @@ class ResponseRunner {
   /// The ranks that agree.
   struct Among {
     GroupId group;
-    int32_t ranks = 0;
+    std::span<const int32_t> members;  ///< ascending
   };
   Program run(Rank& rank, Among among, std::vector<Item> items);
   /// Bytes of each all_reduce since the last question.
@@ -45,6 +48,7 @@ class ResponseRunner {
 
   Program run_call(Rank& rank, Among among, Call call);
   Program all_reduce(Rank& rank, Among among, const Call& call, Ticket ready);
+  Ticket all_gather(Rank& rank, Among among, const std::vector<int64_t>& parts, Submission& own);
   Slice buffer_of(Rank& rank, DType dtype, int64_t elements);
 
   FusionOptions options_;

@@ -13,7 +13,7 @@ namespace lockstep {
 struct Submission {
   TensorRequest request;
   Slice data;          ///< reduced or sent in place; of all_gather: this rank's part
-  Slice whole;         ///< of all_gather
+  Slice whole;         ///< of all_gather; none: made once its size is known
   Ticket ready;        ///< the data are there
   Ticket announced;    ///< a promise: the tensor is in the queue
   Ticket carried_out;  ///< a promise: `result` is known

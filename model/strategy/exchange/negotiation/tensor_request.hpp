@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/core/dtype.hpp"
@@ -11,11 +12,20 @@ namespace lockstep {
 
 /// What a rank may ask Horovod for. Names of different kinds never meet: Horovod puts the kind in
 /// front of them.
-enum class RequestKind : uint8_t { all_reduce, all_gather, broadcast, join };
+enum class RequestKind : uint8_t { all_reduce, all_gather, broadcast, join, barrier };
 
 /// Where the number of a tensor comes from. Only what is named by the user's program means the
 /// same tensor on every rank; `unnamed` counts the calls of a rank, as Horovod's handles do.
-enum class NameSpace : uint8_t { parameter, in_group, buffer, optimizer_state, object, unnamed };
+/// `statement`: the number of a name that a statement of the scenario gives (number_of_name).
+enum class NameSpace : uint8_t {
+  parameter,
+  in_group,
+  buffer,
+  optimizer_state,
+  object,
+  unnamed,
+  statement
+};
 
 /// The name of a tensor, as all ranks write it.
 struct TensorName {
@@ -30,8 +40,10 @@ struct TensorRequest {
   TensorName name;
   DType dtype = DType::fp32;
   int64_t elements = 0;  ///< of all_gather: of this rank's part
-  bool averages = false;
+  Reduction reduction = Reduction::sum;
   int32_t root = 0;
+  /// Alike for tensors of one shape (number_of_shape); of all_gather: without the first dimension.
+  int64_t shape = 0;
   bool operator==(const TensorRequest&) const = default;
 };
 
@@ -40,13 +52,24 @@ struct TensorResponse {
   TensorRequest request;
   enum class Error : uint8_t { none, mismatch, not_with_join, shut_down };
   Error error = Error::none;
+  std::vector<int64_t> parts{};  ///< of all_gather: elements of each member
 };
 
-/// Ranks exchange numbers; these are as many for each.
-inline constexpr int64_t numbers_of_response = 8;
+/// Whether a rank may ask for `one` where another asks for `other`: the first dimension of what is
+/// gathered may differ.
+bool fit_together(const TensorRequest& one, const TensorRequest& other);
 
-/// The lists as numbers, and back. `count` responses; more numbers may follow.
+/// A number that means the name, or the shape, on every rank.
+int64_t number_of_name(std::string_view name);
+int64_t number_of_shape(std::span<const int64_t> shape);
+
+/// Ranks exchange numbers; these are as many for each, and those of `parts` follow.
+inline constexpr int64_t numbers_of_response = 10;
+
+/// The lists as numbers, of which there are at least `room`, and back from `first` on.
 Values encoded(const std::vector<TensorResponse>& responses, int64_t room);
 std::vector<TensorResponse> decoded(const Values& numbers, int64_t first, int64_t count);
+/// So many of them.
+int64_t count_numbers(const std::vector<TensorResponse>& responses);
 
 }  // namespace lockstep

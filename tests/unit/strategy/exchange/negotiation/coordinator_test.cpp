@@ -88,13 +88,39 @@ TEST_CASE("a rank that has joined counts as having everything, but only all_redu
   CHECK(coordinator.take_ready().empty());
 }
 
+TEST_CASE("parts of an all_gather may differ in their first dimension alone") {
+  const auto part = [](int64_t rows, int64_t columns) {
+    TensorRequest request = named(RequestKind::all_gather, 1);
+    request.elements = rows * columns;
+    request.shape = number_of_shape(std::vector<int64_t>{columns});
+    return request;
+  };
+  Coordinator coordinator(2);
+  coordinator.add(1, part(4, 3));
+  coordinator.add(0, part(2, 3));
+  const auto fitting = coordinator.take_ready();
+  REQUIRE(fitting.size() == 1);
+  CHECK(fitting.front().error == Error::none);
+  CHECK(fitting.front().parts == Numbers{6, 12});
+  coordinator.add(0, part(2, 3));
+  coordinator.add(1, part(2, 4));
+  CHECK(coordinator.take_ready().front().error == Error::mismatch);
+}
+
 TEST_CASE("requests and responses come back from the numbers that carry them") {
   TensorRequest request = gradient(int64_t{1} << 40, int64_t{1} << 35);
   request.dtype = DType::fp16;
-  request.averages = true;
+  request.reduction = Reduction::avg;
+  request.shape = number_of_shape(std::vector<int64_t>{5, 7});
   request.root = 3;
-  const Values numbers = encoded({{gradient(0), Error::none}, {request, Error::mismatch}}, 3);
-  const auto responses = decoded(numbers, 0, 2);
+  TensorResponse gathered{named(RequestKind::all_gather, 2), Error::none, {3, 0, 4}};
+  const std::vector<TensorResponse> all = {
+      {gradient(0), Error::none}, {request, Error::mismatch}, gathered};
+  CHECK(count_numbers(all) == 3 * numbers_of_response + 3);
+  const Values numbers = encoded(all, 100);
+  CHECK(numbers.size() == 100);
+  const auto responses = decoded(numbers, 0, 3);
+  CHECK(responses[2].parts == gathered.parts);
   CHECK(responses[0].request == gradient(0));
   CHECK(responses[1].request == request);
   CHECK(responses[1].error == Error::mismatch);

@@ -1,0 +1,68 @@
+// Statements that make groups of ranks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/user_program/interpreter.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  std::vector<int64_t> members;
+  for (const Placed<Expression>& expression : statement.ranks) {
+    const int64_t member = co_await integer_of(expression.value, frame, site, "a rank");
+    members.push_back(member);
+  }
+  if (statement.ranks_expression) {
+    const Value list = co_await value_of(statement.ranks_expression->value, frame, site);
+    if (!list.is(Value::Kind::list)) {
+      fail(site, fmt::format("`ranks` is a {}, not a list", type_of(list)), "write [0, 1]");
+    }
+    for (const Value& item : list.list()) {
+      if (!item.is(Value::Kind::integer)) {
+        fail(site, "`ranks` holds values that are not ranks", "write [0, 1]");
+      }
+      members.push_back(item.integer());
+    }
+  }
+  std::sort(members.begin(), members.end());  // as torch's new_group does
+  for (size_t i = 0; i < members.size(); ++i) {
+    const int64_t member = members[i];
+    const bool twice = i > 0 && members[i - 1] == member;
+    if (member < 0 || member >= rank_.world_size() || twice) {
+      throw ProgramException(site, fmt::format("new_group: rank {} is {}", member,
+                                               twice ? "given twice" : "outside of the world"));
+    }
+  }
+  co_return members;
+}
+
+Program Interpreter::new_group(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  Group group;
+  std::vector<int64_t> members;
+  int64_t color = 0;
+  if (statement.color) {
+    color = co_await integer_of(statement.color->value, frame, site, "`color`");
+    group.members = members_of_color(statement, frame, color);
+  } else {
+    members = co_await members_of(statement, frame);
+    group.members.assign(members.begin(), members.end());
+  }
+  std::vector<Ticket> after = take_waits(communication_stream);
+  after.push_back(tail_of_compute(site));
+  const CommunicationOptions options{communication_stream, After(after), site};
+  const Rank::NewGroup made =
+      statement.color
+          ? rank_.split_group(world_group, color < 0 ? no_color : static_cast<int32_t>(color),
+                              options)
+          : rank_.new_group(world_group, members, options);
+  group.id = made.group;
+  submitted(communication_stream, made.ready);
+  co_await settle(made.ready, communication_stream);
+  bind(statement.result->value, Variable{group}, frame);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,229 @@
+// Statements of a program that communicates through Horovod, whose ranks meet by names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "model/user_program/interpreter.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+RequestKind kind_of(StatementKind kind) {
+  switch (kind) {
+    case StatementKind::all_reduce: return RequestKind::all_reduce;
+    case StatementKind::all_gather: return RequestKind::all_gather;
+    default: ensure(kind == StatementKind::broadcast, "a collective of Horovod");
+  }
+  return RequestKind::broadcast;
+}
+
+// hvd.allreduce averages where nothing else is asked for.
+Reduction reduction_of_call(const Given<ReduceOp>& op) {
+  switch (value_or(op, ReduceOp::avg)) {
+    case ReduceOp::sum: return Reduction::sum;
+    case ReduceOp::avg: return Reduction::avg;
+    case ReduceOp::product: return Reduction::product;
+    case ReduceOp::min: return Reduction::min;
+    case ReduceOp::max: return Reduction::max;
+  }
+  return Reduction::avg;
+}
+
+std::string_view prefix_of(RequestKind kind) {
+  switch (kind) {
+    case RequestKind::all_reduce: return "allreduce";
+    case RequestKind::all_gather: return "allgather";
+    case RequestKind::broadcast: return "broadcast";
+    case RequestKind::join: return "join";
+    case RequestKind::barrier: return "barrier";
+  }
+  return "";
+}
+
+}  // namespace
+
+Program Interpreter::open() {
+  if (settings_.meets_by_name && rank_.world_size() > 1) {
+    NegotiationOptions options;
+    options.fusion.threshold =
+        working_threshold(options.fusion.threshold, rank_.place().local_world_size);
+    options.fusion.purpose = Purpose::metric;
+    options.fusion.average_of_backend = !settings_.gloo;
+    options.fusion.waits_for_each = settings_.gloo;
+    co_await named_.open(options);
+  }
+}
+
+Program Interpreter::close() { co_await named_.close(); }
+
+Task<std::string> Interpreter::name_of_call(const Statement& statement, Frame& frame) {
+  std::string name;
+  if (!statement.communication.name) {
+    co_return name;
+  }
+  const TextPattern& pattern = statement.communication.name->value;
+  for (size_t i = 0; i < pattern.values.size(); ++i) {
+    const Value value = co_await value_of(pattern.values[i], frame, site_of(statement));
+    name += pattern.words[i] + text_of(value);
+  }
+  co_return name + pattern.words.back();
+}
+
+Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& frame,
+                                            const DeviceTensor& data) {
+  const SiteId site = site_of(statement);
+  TensorRequest request;
+  request.name = {kind_of(statement.kind), NameSpace::unnamed, 0};
+  request.dtype = data.slice.dtype;
+  request.elements = data.slice.elements;
+  std::span<const int64_t> shape = data.shape;
+  if (request.name.kind == RequestKind::all_gather) {
+    if (shape.empty()) {
+      throw ProgramException(site,
+                             "HorovodInternalError: a rank tried to all_gather a tensor "
+                             "without dimensions");
+    }
+    shape = shape.subspan(1);
+  } else if (request.name.kind == RequestKind::all_reduce) {
+    request.reduction = reduction_of_call(statement.communication.op);
+    if (request.reduction == Reduction::avg && !is_floating(request.dtype)) {
+      lack(site, "an average of whole numbers over Horovod is not modelled",
+           "write op: sum, and divide");
+    }
+  } else {
+    const Given<Expression>& source = statement.communication.src;
+    const int64_t root =
+        source ? co_await integer_of(source->value, frame, site, "a rank") : int64_t{0};
+    if (root < 0 || root >= rank_.world_size()) {
+      throw ProgramException(site, fmt::format("rank {} is not part of the world", root));
+    }
+    request.root = static_cast<int32_t>(root);
+  }
+  request.shape = number_of_shape(shape);
+  const std::string name = co_await name_of_call(statement, frame);
+  if (!name.empty()) {
+    request.name.space = NameSpace::statement;
+    request.name.number = number_of_name(name);
+    if (named_.is_under_way(request.name)) {
+      throw ProgramException(
+          site, fmt::format("HorovodInternalError: Duplicate tensor name {}: a tensor of this "
+                            "name is still being processed",
+                            name));
+    }
+  }
+  co_return request;
+}
+
+// In place without `as`, else a copy is reduced or overwritten.
+TensorPointer Interpreter::target_of(const Statement& statement, const NamedTensor& data,
+                                     bool gathers) {
+  const bool is_sized = data.tensor->slice.buffer == no_buffer;
+  if (gathers || !statement.result || is_sized || data.name.empty()) {
+    return data.tensor;
+  }
+  const SiteId site = site_of(statement);
+  TensorPointer copy =
+      tensors_.make(data.tensor->slice.dtype, data.tensor->shape, data.tensor->device);
+  const std::vector<Ticket> after = take_waits(compute_stream);
+  copy->ready = rank_.copy(data.tensor->slice, copy->slice, {compute_stream, After(after), site});
+  copy->ready_on = compute_stream;
+  copy->uses[compute_stream] = copy->ready;
+  data.tensor->uses[compute_stream] = copy->ready;
+  submitted(compute_stream, copy->ready);
+  return copy;
+}
+
+// Under the names of horovod/torch/mpi_ops_v2.cc.
+void Interpreter::note_handed_over(const TensorName& name, const std::string& given, int64_t handle,
+                                   SiteId site) {
+  const bool moves_data = name.kind != RequestKind::join && name.kind != RequestKind::barrier;
+  const std::string own = !moves_data     ? ""
+                          : given.empty() ? fmt::format(".noname.{}", handle + 1)
+                                          : "." + given;
+  HandedOver& noted = log_.handed_over[std::string(prefix_of(name.kind)) + own];
+  ++noted.times;
+  noted.site = site;
+}
+
+// The background thread waits for it on the device.
+Ticket Interpreter::handed_over(const Statement& statement) {
+  const std::vector<Ticket> after = take_waits(compute_stream);
+  const Ticket ready = rank_.event({compute_stream, After(after), site_of(statement)});
+  submitted(compute_stream, ready);
+  return ready;
+}
+
+Program Interpreter::communicate_by_name(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const NamedTensor data = co_await data_of(statement, frame);
+  check_device_of_call(*data.tensor, site);
+  const TensorRequest request = co_await request_of(statement, frame, *data.tensor);
+  const bool gathers = request.name.kind == RequestKind::all_gather;
+  check_use(*data.tensor, data.name, site, !gathers && !statement.result);
+  if (request.name.kind != RequestKind::broadcast || request.root == rank_.id()) {
+    check_defined(*data.tensor, data.name, site);
+  }
+  const TensorPointer target = target_of(statement, data, gathers);
+  const std::string name = statement.result ? statement.result->value : data.name;
+  const bool asynchronous = value_or(statement.asynchronous, false);
+  if (rank_.world_size() == 1) {
+    bind(name, Variable{target}, frame);
+    co_return;
+  }
+  const Ticket ready = handed_over(statement);
+  target->ready = ready;  // so that what the host wrote counts no longer
+  target->ready_on = compute_stream;
+  target->uses[compute_stream] = ready;
+  const int64_t handle = named_.submit(request, {target, gathers ? nullptr : target}, ready);
+  note_handed_over(request.name, co_await name_of_call(statement, frame), handle, site);
+  if (!asynchronous) {
+    const TensorPointer result = co_await finish(handle, site);
+    if (!name.empty()) {
+      bind(name, Variable{result}, frame);
+    }
+    co_return;
+  }
+  const std::shared_ptr<PendingWork> work = start_work(statement, ready, compute_stream);
+  work->handle = handle;
+  target->read_by = work;
+  if (!gathers) {
+    target->written_by = work;
+  }
+  if (!name.empty() && (statement.result || !gathers)) {
+    bind(name, gathers ? Variable{work} : Variable{target}, frame);
+  }
+}
+
+Task<TensorPointer> Interpreter::finish(int64_t handle, SiteId site) {
+  const NamedCollectives::Arrived arrived = co_await named_.wait(handle, site);
+  if (arrived.sent.result) {
+    co_return arrived.sent.result;
+  }
+  const DeviceTensor& part = *arrived.sent.data;
+  std::vector<int64_t> shape = part.shape;
+  int64_t row = 1;
+  for (size_t i = 1; i < shape.size(); ++i) {
+    row *= shape[i];
+  }
+  shape.front() = arrived.whole.elements / std::max<int64_t>(row, 1);
+  co_return tensors_.adopt(arrived.whole, std::move(shape));
+}
+
+// join and barrier, which move nothing.
+Program Interpreter::meet(const Statement& statement, RequestKind kind) {
+  if (rank_.world_size() == 1) {
+    co_return;
+  }
+  const SiteId site = site_of(statement);
+  TensorRequest request;
+  request.name = {kind, NameSpace::statement, 0};
+  const Ticket ready = handed_over(statement);
+  const int64_t handle = named_.submit(request, {}, ready);
+  note_handed_over(request.name, "", handle, site);
+  co_await named_.wait(handle, site);
+}
+
+}  // namespace lockstep
