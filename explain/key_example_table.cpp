@@ -105,6 +105,10 @@ constexpr KeyExample key_example_rows[] = {
     {"model", "input_dtype", "",
      "model: {input: [4], input_dtype: fp32, layers: [{Linear: [4, 2]}]}"},
     {"model", "loss", "", "model: {input: [4], layers: [{Linear: [4, 2]}], loss: MSELoss}"},
+    {"model", "loss_in", "",
+     "versions: {lightning: \"1.6\"}\nmodel: {input: [4], layers: [{Linear: [4, 2]}], loss: "
+     "MSELoss, loss_in: training_step_end}\ntrainer: {accelerator: gpu, devices: 2, strategy: dp, "
+     "max_epochs: 1}"},
     {"model", "activation_checkpointing", "",
      "model: {preset: gpt2, activation_checkpointing: full}\n"
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1}"},

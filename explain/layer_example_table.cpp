@@ -172,6 +172,10 @@ constexpr LayerExample losses[] = {
      "a loss of torch.nn, the divergence of probabilities from those whose logarithms the output "
      "holds",
      "[8]", "{reduction: batchmean}"},
+    {"NTXentLoss",
+     "lightly's contrastive loss: each of two views of a sample against all views of the batch, or "
+     "with gather_distributed of all ranks",
+     "[2, 8]", "{temperature: 0.1}"},
 };
 
 }  // namespace

@@ -26,5 +26,8 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
 /// loss_forward and loss_backward, in fp32 (fp64 where an operand is). A target that is no class is
 /// an ArithmeticError.
 void execute_loss(const Op& op, TensorOperands& operands, const Network& network);
+/// Of a loss that compares samples: one of its steps (model/network/contrastive_part.hpp).
+void execute_comparison(const Op& op, const Layer& loss, const std::vector<at::Tensor>& reads,
+                        TensorOperands& operands);
 
 }  // namespace lockstep::backend

@@ -150,6 +150,10 @@ void execute_loss(const Op& op, TensorOperands& operands, const Network& network
     execute_loss_part(op, own_loss, reads, operands);
     return;
   }
+  if (compares_samples(own_loss.kind)) {
+    execute_comparison(op, own_loss, reads, operands);
+    return;
+  }
   const bool is_backward = op.kernel == Kernel::loss_backward;
   const Slice& to = lists.writes[0];
   const bool is_double = reads[0].scalar_type() == at::kDouble || to.dtype == DType::fp64;

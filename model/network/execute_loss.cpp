@@ -1,8 +1,10 @@
 // Losses.
 #include "model/core/ensure.hpp"
+#include "model/network/arithmetic/contrastive_loss.hpp"
 #include "model/network/arithmetic/loss.hpp"
 #include "model/network/arithmetic/loss_part.hpp"
 #include "model/network/arithmetic/pointwise_loss.hpp"
+#include "model/network/contrastive_part.hpp"
 #include "model/network/layer_call.hpp"
 
 namespace lockstep {
@@ -74,12 +76,43 @@ void loss_of_part(bool is_forward, const Layer& layer, LayerCall& call) {
   }
 }
 
+/// A loss that compares the views of samples with each other, in the steps of ContrastivePart.
+void comparison(bool is_forward, const Layer& layer, LayerCall& call) {
+  const int64_t features = layer.input.back();
+  const size_t behind_factor = is_forward ? 0 : 1;
+  const auto part = static_cast<ContrastivePart>(call.scalar(behind_factor));
+  if (part == ContrastivePart::views) {
+    if (is_forward) {
+      normalised_views(call.read(0), features, call.write(0), call.write(1));
+    } else {
+      views_backward(call.read(0), features,
+                     {call.read(1), call.read(2), call.read(3), call.read(4)}, call.write(0));
+    }
+    return;
+  }
+  const ComparedViews views{call.read(0),
+                            call.read(1),
+                            call.read(2),
+                            call.read(3),
+                            features,
+                            static_cast<int64_t>(call.scalar(behind_factor + 1)),
+                            std::get<LossArguments>(layer.arguments).temperature};
+  if (is_forward) {
+    contrastive_forward(views, call.write(0));
+  } else {
+    contrastive_backward(views, call.scalar(0),
+                         {call.write(0), call.write(1), call.write(2), call.write(3)});
+  }
+}
+
 }  // namespace
 
 void execute_loss(bool is_forward, const Layer& layer, LayerCall& call) {
   const auto* arguments = std::get_if<LossArguments>(&layer.arguments);
   if (arguments != nullptr && arguments->parts > 1) {
     loss_of_part(is_forward, layer, call);
+  } else if (compares_samples(layer.kind)) {
+    comparison(is_forward, layer, call);
   } else if (has_class_targets(layer.kind)) {
     class_loss(is_forward, layer, call);
   } else if (layer.kind == LayerKind::mse_loss) {

@@ -92,6 +92,7 @@ constexpr NamedKind named_kinds[] = {
     {LayerKind::bce_loss, "bce_loss"},
     {LayerKind::bce_with_logits_loss, "bce_with_logits_loss"},
     {LayerKind::kl_div_loss, "kl_div_loss"},
+    {LayerKind::nt_xent_loss, "nt_xent_loss"},
 };
 
 constexpr bool are_in_order() {
@@ -123,8 +124,11 @@ bool is_marker(LayerKind kind) {
 bool is_loss(LayerKind kind) { return kind >= LayerKind::cross_entropy_loss; }
 
 bool has_class_targets(LayerKind kind) {
-  return kind == LayerKind::cross_entropy_loss || kind == LayerKind::nll_loss;
+  return kind == LayerKind::cross_entropy_loss || kind == LayerKind::nll_loss ||
+         kind == LayerKind::nt_xent_loss;
 }
+
+bool compares_samples(LayerKind kind) { return kind == LayerKind::nt_xent_loss; }
 
 int64_t Layer::parameter_elements() const {
   return std::accumulate(
@@ -135,6 +139,17 @@ int64_t Layer::parameter_elements() const {
 bool Layer::has_trainable_parameters() const {
   return std::any_of(parameters.begin(), parameters.end(),
                      [](const ParameterTensor& tensor) { return tensor.trainable; });
+}
+
+int64_t target_elements(const Layer& loss) {
+  const int64_t outputs = elements_of(loss.input);
+  return compares_samples(loss.kind)    ? 1
+         : has_class_targets(loss.kind) ? outputs / loss.input.back()
+                                        : outputs;
+}
+
+int64_t target_classes(const Layer& loss) {
+  return compares_samples(loss.kind) ? 1 : loss.input.back();
 }
 
 Flops flops_of(const Layer& layer, Pass pass, int64_t batch) {

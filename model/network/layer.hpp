@@ -90,8 +90,9 @@ enum class LayerKind : uint8_t {
   bce_loss,
   bce_with_logits_loss,
   kl_div_loss,
+  nt_xent_loss,  ///< compares the samples of a batch with each other
 };
-inline constexpr LayerKind last_layer_kind = LayerKind::kl_div_loss;
+inline constexpr LayerKind last_layer_kind = LayerKind::nt_xent_loss;
 std::string_view name_of(LayerKind kind);
 /// Two branches of a skip connection meet there.
 bool joins_branches(LayerKind kind);
@@ -101,8 +102,10 @@ bool ends_residual(LayerKind kind);
 bool is_marker(LayerKind kind);
 /// It turns output and target into one number, and stands under `loss`.
 bool is_loss(LayerKind kind);
-/// A loss whose targets are classes, one for each row of scores.
+/// A loss whose targets are whole numbers: a class for each row of scores, or a label.
 bool has_class_targets(LayerKind kind);
+/// A loss of a batch that is no mean over losses of its samples.
+bool compares_samples(LayerKind kind);
 
 /// The numbers with which a tensor starts, in row-major order; one number is for every element.
 using InitialNumbers = std::shared_ptr<const std::vector<double>>;
@@ -209,6 +212,10 @@ struct Layer {
   bool has_trainable_parameters() const;
 };
 
+/// What one sample is compared with: elements, and how many values each may have where the loss has
+/// class targets (1: labels that it does not read).
+int64_t target_elements(const Layer& loss);
+int64_t target_classes(const Layer& loss);
 /// Cost of one pass over a batch. A pass that does not run costs nothing.
 Flops flops_of(const Layer& layer, Pass pass, int64_t batch);
 /// Memory traffic: activations for every sample, weights (or their gradients) once.

@@ -222,11 +222,13 @@ struct CostArguments {
   Bytes activation{};
 };
 struct LossArguments {
-  bool mean = true;         ///< else the sum
-  double threshold = 1;     ///< `beta` of SmoothL1Loss, `delta` of HuberLoss
-  bool batch_mean = false;  ///< of KLDivLoss: the sum over the number of samples
-  bool log_target = false;  ///< of KLDivLoss: the targets are logarithms
-  int32_t parts = 1;        ///< of the classes: each of so many ranks has the scores of one
+  bool mean = true;              ///< else the sum
+  double threshold = 1;          ///< `beta` of SmoothL1Loss, `delta` of HuberLoss
+  bool batch_mean = false;       ///< of KLDivLoss: the sum over the number of samples
+  bool log_target = false;       ///< of KLDivLoss: the targets are logarithms
+  int32_t parts = 1;             ///< of the classes: each of so many ranks has the scores of one
+  double temperature = 0.5;      ///< of NTXentLoss
+  bool gathers_samples = false;  ///< of NTXentLoss: those of all ranks are compared
 };
 using LayerArguments =
     std::variant<std::monostate, LinearArguments, BiasArguments, EmbeddingArguments,

@@ -1,6 +1,8 @@
 // Losses.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "model/network/arithmetic/loss.hpp"
 #include "model/network/layer_kind.hpp"
 
@@ -121,6 +123,36 @@ void fill_kl_div(const LayerContext& context, ArgumentReader& arguments, Layer& 
   be_pointwise_loss(context, LayerKind::kl_div_loss, loss, layer);
 }
 
+// Four products of the views of two samples, and their cross entropy. What autograd keeps and what
+// the kernels move grows with the square of the batch: SampleComparison counts it.
+void fill_nt_xent(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  layer.kind = LayerKind::nt_xent_loss;
+  LossArguments loss;
+  loss.temperature = arguments.number("temperature", 0.5);
+  loss.gathers_samples = arguments.boolean("gather_distributed", false);
+  arguments.only("memory_bank_size", int64_t{0});
+  layer.arguments = loss;
+  layer.output = {};
+  constexpr double least_temperature = 1e-8;  // lightly, NTXentLoss.__init__
+  if (!(std::abs(loss.temperature) >= least_temperature)) {
+    arguments.complain(fmt::format("Illegal temperature: abs({}) < 1e-8", loss.temperature),
+                       "write 0.5");
+  }
+  if (context.input.size() != 2 || context.input.front() != 2) {
+    arguments.complain(
+        fmt::format("NTXentLoss compares two views of each sample, [2, features]; the network's "
+                    "output has shape {}",
+                    text_of(context.input)),
+        "give samples of two views, such as input: [2, 32], and layers that work on the last "
+        "dimension");
+    return;
+  }
+  const int64_t elements = elements_of(context.input);
+  layer.work = {Work{.elements = 3 * elements}, Work{.elements = 5 * elements},
+                Work{.runs = false}};
+  layer.saves.input = true;
+}
+
 }  // namespace
 
 std::vector<LayerKindEntry> loss_layer_kinds() {
@@ -134,6 +166,7 @@ std::vector<LayerKindEntry> loss_layer_kinds() {
       {"BCELoss", {}, fill_bce},
       {"BCEWithLogitsLoss", {}, fill_bce_with_logits},
       {"KLDivLoss", {}, fill_kl_div},
+      {"NTXentLoss", {}, fill_nt_xent},
   };
 }
 

@@ -56,6 +56,10 @@ enum class Unpicklable : uint8_t { model, transform, optimizer, dataloader, call
 
 struct NamedModel;
 
+/// The hook that computes the loss: each replica's step, or what gets the outputs of all replicas
+/// (training_step_end of Lightning 1.x).
+enum class LossHook : uint8_t { training_step, training_step_end };
+
 /// The model: exactly one of `preset`, `hf`, `layers`, `modules`.
 struct ModelSpec {
   Given<std::string> preset;
@@ -67,6 +71,7 @@ struct ModelSpec {
   std::vector<Placed<int64_t>> input;  ///< shape of one sample
   Given<std::string> input_dtype;      ///< a dtype's name
   std::optional<Object> loss;
+  Given<LossHook> loss_in;
   Given<ActivationCheckpointing> activation_checkpointing;
   Given<bool> compile;
   Given<AttentionKind> attention;

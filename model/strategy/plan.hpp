@@ -51,6 +51,9 @@ struct TrainingPlan {
   /// DDP with find_unused_parameters counts a parameter as used that a backward under no_sync used:
   /// torch before 1.9 and from 2.4 on (pytorch pull requests 54981 and 124193).
   bool counts_use_under_no_sync = true;
+  /// Where a process drives several devices: their outputs come together, and the loss is that of
+  /// the whole batch (training_step_end).
+  bool loss_of_whole_batch = false;
   bool synchronises_batch_norm = false;  ///< `sync_batchnorm` of the Trainer
   bool integer_values = false;  ///< small whole initial values, so that sums are exact in any order
 

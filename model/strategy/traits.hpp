@@ -59,6 +59,9 @@ struct StrategyTraits {
   bool accumulates_itself = false;
   /// The forward of a training runs the backward, too: the schedule of a pipeline does both.
   bool backward_in_forward = false;
+  /// torch.distributed's world are the ranks among which a batch is divided: each has the whole
+  /// forward of its own samples, so that a loss may gather those of all.
+  bool world_is_data_parallel = false;
   LossScaling loss_scaling = LossScaling::not_modelled;
   /// Weights of all experts of a mixture are one parameter, however the model writes them.
   bool groups_experts = false;

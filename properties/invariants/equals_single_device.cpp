@@ -75,6 +75,10 @@ std::vector<std::string> fix_of(const EqualityRule& rule) {
             "norm without statistics of the batch (GroupNorm, LayerNorm), with which the",
             "comparison judges the rest"};
   }
+  if (rule.splits_comparison) {
+    return {"this is usual where each device has enough samples to compare with; else compare",
+            "those of all ranks, as one device does: `gather_distributed: true` of NTXentLoss"};
+  }
   if (rule.uneven_samples) {
     return remedy_for("LS306");
   }
@@ -86,7 +90,7 @@ std::vector<std::string> fix_of(const EqualityRule& rule) {
 Finding finding_of(const std::string& name, const RankSet& ranks, const Difference& difference,
                    const EqualityRule& rule) {
   Finding finding = lockstep::finding_of(
-      "LS306", rule.splits_statistics ? Level::warning : Level::error,
+      "LS306", rule.splits_statistics || rule.splits_comparison ? Level::warning : Level::error,
       fmt::format("{} of {} differs from what one device computes from the same samples", name,
                   ranks.phrase()));
   finding.ranks = ranks;
@@ -107,6 +111,12 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
     finding.follows.push_back(
         "batch norm normalises each device's part of the batch by itself, one device the whole: "
         "that alone gives such a difference, and it can hide another");
+  }
+  if (rule.splits_comparison) {
+    finding.follows.push_back(
+        "the loss compares the samples of each device's part of the batch with each other, one "
+        "device those of the whole batch: that alone gives such a difference, and it can hide "
+        "another");
   }
   finding.fix = fix_of(rule);
   return finding;

@@ -39,6 +39,9 @@ struct EqualityRule {
   /// Batch norm takes its statistics from a device's part of the batch, so that a difference is
   /// expected and depends on how large the parts are: a warning.
   bool splits_statistics = false;
+  /// The loss compares the samples of each device's part of the batch with each other, one device
+  /// those of the whole batch: a difference is expected, too.
+  bool splits_comparison = false;
 };
 
 /// The largest difference that rounding explains: 2 gamma_n * magnitude

@@ -16,6 +16,7 @@
 #include "properties/invariants/memory_fits.hpp"
 #include "properties/logged/rounding.hpp"
 #include "rehearsal/findings/calls_of_threads.hpp"
+#include "rehearsal/findings/divided_batch.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
 #include "rehearsal/findings/known_differences.hpp"
@@ -209,27 +210,6 @@ TrainingSize size_of_training(const OneRun& run) {
   return size;
 }
 
-bool has_batch_norm(const OneRun& run) {
-  const Network* network = run.preparation.network.get();
-  return network != nullptr && std::ranges::any_of(network->layers, [](const Layer& layer) {
-           return layer.kind == LayerKind::batch_norm;
-         });
-}
-
-bool has_uneven_samples(const OneRun& run) {
-  std::set<int64_t> counts;
-  for (const RankLog& rank : run.preparation.log->ranks) {
-    int64_t count = 0;
-    for (const SampleUse& use : rank.samples) {
-      count += use.stage == "train" ? use.samples.size() : 0;
-    }
-    if (rank.runs_trainer) {
-      counts.insert(count);
-    }
-  }
-  return counts.size() > 1;
-}
-
 // A statement that uses data too early is reported by its name; the search for races sees it too.
 void drop_races_told_by_name(const std::vector<Finding>& statements,
                              std::vector<Finding>& findings) {
@@ -379,8 +359,7 @@ double network_error(const OneRun& run) {
 
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
   EqualityRule rule = equality_rule(run);
-  rule.uneven_samples = has_uneven_samples(run);
-  rule.splits_statistics = has_batch_norm(run) && !run.preparation.plan.synchronises_batch_norm;
+  tell_what_is_divided(run, rule);
   std::vector<Finding> findings =
       equals_single_device(parameters_of(run), parameters_of(single), rule);
   for (Finding& finding : findings) {

@@ -142,6 +142,7 @@ constexpr auto torch_losses = std::to_array<ClassRow>({
     {"BCEWithLogitsLoss", "weight reduction:text pos_weight"},
     {"NLLLoss", "weight ignore_index:int reduction:text"},
     {"KLDivLoss", "reduction:text log_target:bool"},
+    {"NTXentLoss", "temperature:float memory_bank_size:int gather_distributed:bool"},
 });
 
 constexpr auto torch_layers = std::to_array<ClassRow>({

@@ -129,6 +129,9 @@ Table<ModelSpec> model_table() {
               {"input_dtype", "fp32, int64 before an Embedding", "of one sample"}),
           field<&ModelSpec::loss, ObjectForm<ObjectRole::loss>>(
               {"loss", "CrossEntropyLoss", "of output and target"}),
+          field<&ModelSpec::loss_in>(
+              {"loss_in", "training_step",
+               "dp and ddp2: `training_step_end` computes the loss of the outputs of all devices"}),
           field<&ModelSpec::activation_checkpointing>(
               {"activation_checkpointing", "none", "what to recompute in backward"}),
           field<&ModelSpec::compile>({"compile", "false", "torch.compile"}),

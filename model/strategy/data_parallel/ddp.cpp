@@ -346,6 +346,7 @@ StrategyEntry distributed_data_parallel() {
   entry.name = "ddp";
   entry.class_name = "DDPStrategy";
   entry.traits.wraps_in_ddp = true;
+  entry.traits.world_is_data_parallel = true;
   entry.traits.loss_scaling = LossScaling::of_trainer;
   entry.traits.holds_whole_state = true;
   entry.traits.takes_tensor_norms = true;

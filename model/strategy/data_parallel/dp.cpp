@@ -40,7 +40,10 @@ std::vector<int64_t> chunk_lengths(int64_t elements, int64_t devices) {
 }
 
 DataParallel::DataParallel(const TrainingPlan& plan)
-    : plan_(&plan), transfers_({data_to_devices, model_to_devices, outputs_to_root}) {}
+    : plan_(&plan),
+      of_whole_batch_(plan, {outputs_to_root, output_gradients_to_devices, site_id(gather_outputs),
+                             site_id(scatter_gradients)}),
+      transfers_({data_to_devices, model_to_devices, outputs_to_root}) {}
 
 Program DataParallel::setup(Rank& rank, Stage stage) {
   if (copies_.empty()) {
@@ -65,10 +68,37 @@ Program DataParallel::forward(Rank& rank, const Batch& batch, const StepOptions&
   replicate(rank);                                              // 2
   for (size_t device = 0; device < used_devices(); ++device) {  // 3
     Copy& copy = copies_[device];
-    copy.computed = copy.replica.forward(rank, parts_[device], options, {copy.arrived});
+    if (gathers_outputs()) {
+      forward_to_output(rank, copy, parts_[device], options);
+    } else {
+      copy.computed = copy.replica.forward(rank, parts_[device], options, {copy.arrived});
+    }
     transfers_.add(data_to_devices, copy.replica.batch_bytes());
   }
-  gather_losses(rank);  // 4, 5
+  if (gathers_outputs()) {
+    loss_ready_ = of_whole_batch_.forward(rank, batch, options, outputs(), transfers_);
+  } else {
+    gather_losses(rank);  // 4, 5
+  }
+}
+
+void DataParallel::forward_to_output(Rank& rank, Copy& copy, const Batch& part,
+                                     const StepOptions& options) {
+  rank.event({copy.replica.compute(), {copy.arrived}, site_id(copy_parameters)});
+  copy.replica.begin_part(rank, part, options, {});
+  for (size_t layer = 0; layer < plan_->network->layers.size(); ++layer) {
+    copy.replica.forward_layer(rank, layer, options);
+  }
+  copy.replica.end_part(rank, options);
+  copy.computed = rank.event({copy.replica.compute(), {}, site_id(gather_outputs)});
+}
+
+std::vector<GatheredLoss::Part> DataParallel::outputs() {
+  std::vector<GatheredLoss::Part> outputs;
+  for (size_t device = 0; device < used_devices(); ++device) {
+    outputs.push_back({&copies_[device].replica, parts_[device].size(), copies_[device].computed});
+  }
+  return outputs;
 }
 
 // 1. The batch is cut along its first dimension; a short batch uses fewer devices.
@@ -164,17 +194,36 @@ void DataParallel::gather_losses(Rank& rank) {
 }
 
 Slice DataParallel::loss() const {
+  if (gathers_outputs()) {
+    return of_whole_batch_.loss();
+  }
   return copies_.size() == 1 ? copies_.front().replica.loss() : loss_;
 }
 
 Slice DataParallel::loss_of(size_t part) const {
-  return copies_.size() == 1 ? loss() : gathered_.part(static_cast<int64_t>(part), 1);
+  return copies_.size() == 1 || gathers_outputs() ? loss()
+                                                  : gathered_.part(static_cast<int64_t>(part), 1);
+}
+
+// Of a loss that training_step_end has computed.
+void DataParallel::backward_from_outputs(Rank& rank, const StepOptions& options) {
+  of_whole_batch_.backward(rank, options, outputs(), transfers_);
+  for (size_t device = 0; device < used_devices(); ++device) {
+    Copy& copy = copies_[device];
+    for (const size_t layer : copy.replica.layers_last_to_first()) {
+      const Ticket last = copy.replica.backward(rank, layer);
+      copy.computed = last ? last : copy.computed;
+    }
+  }
 }
 
 Program DataParallel::backward(Rank& rank, const StepOptions& options) {
   StepOptions of_part = options;
   of_part.loss_factor = options.loss_factor / static_cast<double>(used_devices());
-  for (size_t device = 0; device < used_devices(); ++device) {  // 6
+  if (gathers_outputs()) {
+    backward_from_outputs(rank, options);
+  }
+  for (size_t device = 0; device < used_devices() && !gathers_outputs(); ++device) {  // 6
     Copy& copy = copies_[device];
     const Ticket gradient = device == 0 ? loss_ready_ : scatter_output_gradient(rank, copy);
     const int64_t last_forward = copy.replica.last_forward();
@@ -195,6 +244,7 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
   for (size_t device = 0; device < used_devices(); ++device) {
     copies_[device].replica.forget_forward(rank);
   }
+  of_whole_batch_.forget(rank);
   // Attributes that a replica's forward set are lost with it.
   for (size_t device = 1; device < used_devices(); ++device) {
     throw_away(rank, copies_[device]);

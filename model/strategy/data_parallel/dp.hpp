@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "model/strategy/data_parallel/gathered_loss.hpp"
 #include "model/strategy/data_parallel/one_process.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/registry.hpp"
@@ -42,6 +43,10 @@ class DataParallel final : public OneProcessStrategy {
   void replicate(Rank& rank);
   Views send_coalesced(Rank& rank, const std::vector<Slice>& tensors, std::string_view label);
   void gather_losses(Rank& rank);
+  bool gathers_outputs() const { return plan_->loss_of_whole_batch && copies_.size() > 1; }
+  std::vector<GatheredLoss::Part> outputs();
+  void forward_to_output(Rank& rank, Copy& copy, const Batch& part, const StepOptions& options);
+  void backward_from_outputs(Rank& rank, const StepOptions& options);
   Ticket scatter_output_gradient(Rank& rank, const Copy& to);
   void reduce_gradients(Rank& rank);
   void add_to_root(Rank& rank, Copy& from, const std::vector<std::vector<size_t>>& chunks);
@@ -49,10 +54,11 @@ class DataParallel final : public OneProcessStrategy {
   size_t used_devices() const { return parts_.size(); }
 
   const TrainingPlan* plan_;
-  std::vector<Copy> copies_;  ///< one a device; all but the first live for a step
-  std::vector<Batch> parts_;  ///< of the batch, one a used device
-  Slice gathered_;            ///< one loss a used device, on device 0
-  Slice loss_;                ///< their mean
+  std::vector<Copy> copies_;     ///< one a device; all but the first live for a step
+  std::vector<Batch> parts_;     ///< of the batch, one a used device
+  Slice gathered_;               ///< one loss a used device, on device 0
+  Slice loss_;                   ///< their mean
+  GatheredLoss of_whole_batch_;  ///< in place of these, where outputs are gathered
   Ticket loss_ready_;
   Transfers transfers_;
 };

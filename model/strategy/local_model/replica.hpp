@@ -12,6 +12,8 @@
 #include "model/strategy/local_model/expert_load.hpp"
 #include "model/strategy/local_model/expert_run.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
+#include "model/strategy/local_model/sample_comparison.hpp"
+#include "model/strategy/local_model/skip_connection.hpp"
 #include "model/strategy/local_model/tensor_ranks.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/update_options.hpp"
@@ -236,16 +238,6 @@ class Replica {
     int64_t work = 0;
     Bytes memory_traffic{};
   };
-  /// A skip connection: what it remembers on the way forth, what comes back over it.
-  struct Residual {
-    Slice remembered;
-    Slice aside;
-    Slice gradient_of_sum;
-    Slice gradient_of_shortcut;
-    /// What is added to the other branch.
-    const Slice& branch() const { return aside.buffer != no_buffer ? aside : remembered; }
-  };
-
   /// What a forward leaves for its backward.
   struct Forward {
     int64_t number = 0;
@@ -256,8 +248,9 @@ class Replica {
     Slice input;
     Slice target;
     Slice kept_by_loss;
-    Slice greatest_scores;  ///< of each row, where ranks have parts of the classes
-    Slice score_sums;       ///< the same: of their exponentials
+    Slice greatest_scores;        ///< of each row, where ranks have parts of the classes
+    SampleComparison comparison;  ///< where the loss compares samples
+    Slice score_sums;             ///< the same: of their exponentials
     std::vector<ExpertRun> expert_runs;
     std::vector<ContextRun> context_runs;
     double loss_factor = 1;                           ///< of its backward
@@ -265,7 +258,7 @@ class Replica {
     std::vector<std::pair<size_t, Slice>> choices{};  ///< by layer, of a training
     std::vector<Slice> transient;                     ///< freed with the forward
     std::vector<LayerRun> trace;
-    std::vector<Residual> residuals;
+    std::vector<SkipConnection> residuals;
     std::vector<size_t> open_residuals;
     const CheckpointedSegment* recomputed = nullptr;  ///< whose backward is under way
     Slice current;                                    ///< activation that the next layer reads
@@ -352,6 +345,8 @@ class Replica {
   Ticket take_own_part(Rank& rank, const ExchangedTensor& tensor, SiteId site);
   Ticket travel_again(Rank& rank, const ExchangedTensor& tensor, SiteId site);
   ExchangedTensor exchanged(const Layer& layer, const ExchangeArguments& how) const;
+  SampleComparison::Call comparison_call() const;
+
   // replica_loss_parts.cpp
   bool has_loss_in_parts() const;
   double first_class() const;
@@ -359,7 +354,7 @@ class Replica {
   Ticket backward_of_loss_parts(Rank& rank, const StepOptions& options, After after);
   Ticket agree(Rank& rank, const Slice& of_rows, Reduction reduction);
   DType type_behind(size_t layer) const;
-  void turn_to_shortcut(Rank& rank, Residual& residual);
+  void turn_to_shortcut(Rank& rank, SkipConnection& residual);
   void allocate_buffers(Rank& rank);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);

@@ -49,6 +49,13 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
     return backward_of_loss_parts(rank, options, after);
   }
   const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
+  if (compares_samples(loss.kind)) {
+    if (plan_->numerics) {
+      now_.gradient = transient(rank, now_.current.elements, now_.current.dtype);
+    }
+    return now_.comparison.backward(rank, comparison_call(),
+                                    {now_.gradient, options.loss_factor, after});
+  }
   const Slice reads[] = {now_.current, now_.target};
   KernelCall call;
   call.layer = static_cast<int32_t>(now_.last_module);
@@ -154,7 +161,7 @@ Replica::Cost Replica::backward_cost(size_t index, BackwardHalf half) const {
 }
 
 // The shortcut's gradient waits for that of the branch before it, which has the type of its result.
-void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
+void Replica::turn_to_shortcut(Rank& rank, SkipConnection& residual) {
   residual.gradient_of_shortcut = std::exchange(now_.gradient, residual.gradient_of_sum);
   if (!plan_->numerics || now_.gradient.dtype == residual.aside.dtype) {
     return;
@@ -173,7 +180,7 @@ void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
 /// product has a gradient of its own for either factor. Those of what was put aside add up.
 void Replica::meet_residual(Rank& rank, const LayerRun& run, std::vector<Slice>& reads,
                             std::vector<Slice>& writes) {
-  Residual& residual = now_.residuals[*run.residual];
+  SkipConnection& residual = now_.residuals[*run.residual];
   const LayerKind kind = network().layers[run.layer].kind;
   if (network().layers[run.layer].aside) {
     const Slice& aside = residual.branch();
@@ -359,8 +366,7 @@ Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module
   const Network& network = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
   const Layer& loss = network.loss_of(static_cast<int32_t>(module));
   const bool classes = has_class_targets(loss.kind);
-  const int64_t outputs = elements_of(loss.input);
-  const int64_t width = classes ? outputs / loss.input.back() : outputs;
+  const int64_t width = target_elements(loss);
   Values values(classes ? DType::int64 : plan.parameter_dtype, batch.size() * width);
   if (batch.given != nullptr && batch.given->targets.numbers) {
     fill_given(values, batch.given->targets, batch);
@@ -371,7 +377,7 @@ Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module
     const uint64_t key = sample_key(plan, sample, 1);
     for (int64_t turn = 0; turn < width; ++turn, ++i) {
       if (classes) {
-        const auto count = static_cast<uint64_t>(loss.input.back());
+        const auto count = static_cast<uint64_t>(target_classes(loss));
         values.set_integer(i, whole_below(key, turn, count));
       } else {
         values.set(i, is_truth_value(loss.kind) ? static_cast<double>(whole_below(key, turn, 2))

@@ -42,8 +42,7 @@ Slice Replica::bring_input(Rank& rank, const Batch& batch, const StepOptions& op
 Slice Replica::bring_target(Rank& rank, const Batch& batch, const StepOptions& options) {
   const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
   const bool classes = has_class_targets(loss.kind);
-  const int64_t outputs = elements_of(loss.input);
-  const int64_t targets = classes ? outputs / loss.input.back() : outputs;
+  const int64_t targets = target_elements(loss);
   const DType dtype = classes ? DType::int64 : plan_->parameter_dtype;
   const Slice host = rank.allocate(Purpose::input, dtype, now_.samples * targets, host_device);
   if (writes_values()) {
@@ -129,6 +128,17 @@ void Replica::forward_layer(Rank& rank, size_t layer, const StepOptions& options
   }
 }
 
+SampleComparison::Call Replica::comparison_call() const {
+  return {plan_,
+          &network().loss_of(static_cast<int32_t>(now_.last_module)),
+          static_cast<int32_t>(now_.last_module),
+          device_,
+          compute(),
+          now_.current,
+          now_.samples,
+          now_.first_wanted_layer < network().layers.size()};
+}
+
 Ticket Replica::end_forward(Rank& rank, const StepOptions& options) {
   const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
   const Slice reads[] = {now_.current, now_.target};
@@ -142,8 +152,9 @@ Ticket Replica::end_forward(Rank& rank, const StepOptions& options) {
   call.writes = {&loss_, 1};
   Slice working = begin_loss(rank, options.training);
   const Ticket done =
-      has_loss_in_parts()
-          ? forward_of_loss_parts(rank)
+      has_loss_in_parts() ? forward_of_loss_parts(rank)
+      : compares_samples(loss.kind)
+          ? now_.comparison.forward(rank, comparison_call(), options.training, loss_)
           : rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
   forget(rank, working);
   free_weight_copies(rank, options.training);
@@ -366,6 +377,7 @@ void Replica::release_forward(Rank& rank, Forward& forward) {
   forget(rank, forward.kept_by_loss);
   forget(rank, forward.greatest_scores);
   forget(rank, forward.score_sums);
+  forward.comparison.forget(rank);
   for (const Slice& memory : forward.transient) {
     rank.release(memory);
   }

@@ -56,6 +56,9 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
   batch_ = whole_batch_;
   progress.batch_size = whole_size;
   columns_.begin_batch();
+  if (program_.plan.loss_of_whole_batch && forward_done_) {
+    frame["loss"] = Variable{loss_tensor()};
+  }
   if (returned.size() != parts.size()) {
     co_return flow;
   }
@@ -123,6 +126,12 @@ Program Training::end_step(std::string_view hook, Frame& frame) {
   Frame names;
   if (result != nullptr) {
     names["outputs"] = *result;
+  }
+  const std::optional<ModelSpec>& model = program_.scenario->model;
+  const bool computes_loss =
+      model && value_or(model->loss_in, LossHook::training_step) == LossHook::training_step_end;
+  if (const auto loss = frame.find("loss"); computes_loss && loss != frame.end()) {
+    names["loss"] = loss->second;
   }
   if (program_.trainer.lightning < Version{2, 0, 0}) {
     co_await hook_with(hook, names);

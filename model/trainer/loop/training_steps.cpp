@@ -254,7 +254,8 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   output_gradient_ = nullptr;
   loss_gradient_ = nullptr;
   forward_number_ = strategy_->copy(part_).last_forward();
-  if (program_.uses_loss) {
+  const bool comes_later = program_.plan.loss_of_whole_batch && strategy_->steps_on_copies();
+  if (program_.uses_loss && !comes_later) {
     loss_gradient_ =
         training_ ? interpreter_.new_result_of_forward(1, forward_number_, false) : nullptr;
     interpreter_.bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);

@@ -60,6 +60,12 @@ std::optional<Version> newest_with_hooks(const Scenario& scenario);
 void check_combinations(Preparation& preparation);
 /// What torch raises at set-up where no parameter can be trained; needs the modules.
 void check_trainable(Preparation& preparation, const TrainingProgram& program);
+/// `loss_in: training_step_end`.
+bool asks_for_loss_of_whole_batch(const Scenario& scenario);
+/// What such a loss needs: a version with that hook, one model, automatic optimization.
+void check_loss_of_whole_batch(Preparation& preparation);
+/// A loss that gathers samples of other ranks, where no ranks have others; needs the network.
+void check_gathered_samples(Preparation& preparation, const TrainingProgram& program);
 /// Says of clipping in the program that the strategy does not listen to it.
 void check_ignored_clipping(Preparation& preparation, const StrategyEntry& entry);
 /// Says that the Trainer's clipping gives way to that of the strategy's own configuration.

@@ -64,6 +64,8 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.synchronises_batch_norm =
       value_or(scenario.trainer->sync_batchnorm, false) &&
       preparation.placement.traits.statistics == StatisticsSharing::converts;
+  plan.loss_of_whole_batch =
+      asks_for_loss_of_whole_batch(scenario) && preparation.placement.traits.drives_all_devices();
   plan.optimizers.clear();
   for (const Object& optimizer : scenario.optimizers) {
     plan.optimizers.emplace_back().set_to_none = program.settings.torch >= Version{2, 0, 0};

@@ -34,9 +34,12 @@ SampleForm target_form(const Network& network) {
   const Layer& loss = network.loss_of(0);
   SampleForm form{loss.input};
   if (has_class_targets(loss.kind)) {
-    form.classes = static_cast<uint64_t>(loss.input.back());
+    form.classes = static_cast<uint64_t>(target_classes(loss));
     form.whole_name = "class";
     form.shape.pop_back();
+    if (compares_samples(loss.kind)) {
+      form = {Shape{}};  // a label, which nothing reads
+    }
   }
   return form;
 }

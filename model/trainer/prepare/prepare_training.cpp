@@ -267,6 +267,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   take_world(preparation, world, *program);
   take_traits(preparation, numerics.carried, *program);
   check_trainable(preparation, *program);
+  check_gathered_samples(preparation, *program);
+  check_loss_of_whole_batch(preparation);
   check_ignored_clipping(preparation, *entry);
   if (!try_strategy(preparation, *entry, *program)) {
     return;

@@ -281,6 +281,7 @@ StrategyEntry deepspeed() {
                   .has_host_optimizer = true,
                   .takes_tensor_norms = true,
                   .gathers_parameters = "deepspeed.zero.GatheredParameters"};
+  entry.traits.world_is_data_parallel = true;
   entry.arguments = {deepspeed_arguments().begin(), deepspeed_arguments().end()};
   add_steps(deepspeed_sites::every_step, entry.sites);
   entry.make = make;

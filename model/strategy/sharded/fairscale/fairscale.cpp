@@ -284,6 +284,7 @@ StrategyEntry sharded_data_parallel() {
   entry.class_name = "DDPShardedStrategy";
   entry.traits = {
       .loss_scaling = LossScaling::of_trainer, .takes_apex = false, .takes_tensor_norms = true};
+  entry.traits.world_is_data_parallel = true;
   entry.arguments = {sharded_rows.begin(), sharded_rows.end()};
   add_steps(fairscale_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {

@@ -138,6 +138,7 @@ StrategyEntry fairscale_fully_sharded() {
                   .takes_apex = false,
                   .takes_tensor_norms = true,
                   .gathers_parameters = "summon_full_params"};
+  entry.traits.world_is_data_parallel = true;
   entry.arguments = {fully_sharded_rows.begin(), fully_sharded_rows.end()};
   add_steps(fully_sharded_sites::every_step, entry.sites);
   entry.gives_parts = [](const TrainingPlan&, const StrategyArguments&) { return true; };

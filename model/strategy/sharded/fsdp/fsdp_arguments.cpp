@@ -337,6 +337,7 @@ StrategyEntry fully_sharded_data_parallel() {
                   .loss_scaling = LossScaling::of_trainer,
                   .takes_tensor_norms = true,
                   .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};
+  entry.traits.world_is_data_parallel = true;
   entry.arguments = {fsdp_rows.begin(), fsdp_rows.end()};
   entry.other_classes = {
       {"DDPFullyShardedNativeStrategy", {native_rows.begin(), native_rows.end()}}};
