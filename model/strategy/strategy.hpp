@@ -13,6 +13,7 @@
 #include "model/strategy/plan.hpp"
 #include "model/strategy/stage.hpp"
 #include "model/strategy/staleness.hpp"
+#include "model/strategy/steps_alike.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/strategy/update_options.hpp"
 
@@ -81,6 +82,12 @@ class Strategy {
   virtual Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& /*ranks*/) { return {}; }
   /// Whether it makes a process group, also of one rank.
   virtual bool has_process_group() const { return false; }
+
+  /// In how many optimizer steps of a fit from the next one on it does what it did in the last one,
+  /// where its own counting decides; 0: the next one differs. `forwards`: of a step.
+  virtual int64_t steps_alike(int64_t /*forwards*/) const { return all_steps; }
+  /// So many steps and forwards were left out, which did what the last ones did.
+  virtual void leave_out(int64_t /*steps*/, int64_t /*forwards*/) {}
 
   /// The mean loss of the last forward: one element, on the first device.
   virtual Slice loss() const = 0;

@@ -265,6 +265,20 @@ std::vector<int64_t> DistributedDataParallel::kinds_of_ranks(const RanksOfRun& r
   return kinds.kinds();
 }
 
+int64_t DistributedDataParallel::steps_alike(int64_t) const {
+  return std::min(hook_ ? hook_->steps_alike() : all_steps,
+                  averager_ ? averager_->steps_alike() : all_steps);
+}
+
+void DistributedDataParallel::leave_out(int64_t steps, int64_t) {
+  if (hook_) {
+    hook_->leave_out(steps);
+  }
+  if (averager_) {
+    averager_->leave_out(steps);
+  }
+}
+
 std::vector<KnownDifference> DistributedDataParallel::known_differences() {
   std::vector<KnownDifference> known = differences_of(options_.hook);
   if (averager_) {

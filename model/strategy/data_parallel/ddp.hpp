@@ -37,6 +37,8 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program teardown(Rank& rank) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
+  int64_t steps_alike(int64_t forwards) const override;
+  void leave_out(int64_t steps, int64_t forwards) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }

@@ -92,7 +92,8 @@ Program FitLoop::epochs() {
                                                ? std::nullopt
                                                : repeated_epochs(training_, available_batches_);
   while (!is_done()) {
-    if (repeated) {
+    if (repeated &&
+        training_.strategy().steps_alike(settings_.accumulate_grad_batches) == all_steps) {
       repeated->leave_out();
     }
     if (settings_.reloads_after(training_.progress.epoch - loaded_in_epoch_)) {
@@ -119,7 +120,7 @@ std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) const {
     return std::nullopt;
   }
   const Progress& progress = training_.progress;
-  if (first_batch_ > 0) {
+  if (first_batch_ > 0 || (counts_by_itself && training_.strategy().steps_alike(1) != all_steps)) {
     return std::nullopt;
   }
   RepeatedBatches::Schedule schedule;

@@ -17,7 +17,7 @@ int64_t batch_of_step(int64_t number, int64_t window, int64_t every, int64_t pha
 }  // namespace
 
 RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule)
-    : schedule_(schedule), windows_(training, 0, schedule.window) {
+    : training_(training), schedule_(schedule), windows_(training, 0, schedule.window) {
   if (schedule.log_every > 1) {
     rows_.emplace(training, 1, schedule.window * schedule.log_every);
   }
@@ -34,6 +34,7 @@ int64_t RepeatedBatches::next_different(int64_t number, bool with_logs) const {
   if (has.ahead > 0) {
     interrupts(0);
   }
+  interrupts(next_change_);
   if (has.steps_left <= has.batches / has.window) {
     interrupts(has.steps_left * has.window - 1);
   }
@@ -50,11 +51,22 @@ int64_t RepeatedBatches::next_different(int64_t number, bool with_logs) const {
   return next;
 }
 
+void RepeatedBatches::look_for_change(int64_t number) {
+  if (number % schedule_.window != 0) {
+    return;
+  }
+  const int64_t alike = training_.strategy().steps_alike(schedule_.window);
+  const int64_t most = (schedule_.batches - number) / schedule_.window + 1;
+  next_change_ = alike > most ? TrainerSettings::no_limit : number + alike * schedule_.window;
+  last_change_ = alike == 0 ? number : last_change_;
+}
+
 int64_t RepeatedBatches::left_out(int64_t number) {
+  look_for_change(number);
   const auto asked = [&](RepeatedLoop& loop, bool with_logs) {
     const int64_t before = std::max<int64_t>(0, number - loop.length());
-    return loop.left_out(number, next_different(before, with_logs) >= number,
-                         next_different(number, with_logs));
+    const bool was_alike = last_change_ <= before && next_different(before, with_logs) >= number;
+    return loop.left_out(number, was_alike, next_different(number, with_logs));
   };
   if (rows_) {
     if (const int64_t left_out = asked(*rows_, false)) {

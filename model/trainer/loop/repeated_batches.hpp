@@ -30,10 +30,15 @@ class RepeatedBatches {
   int64_t left_out(int64_t number);
 
  private:
+  /// Asks the strategy, at the beginning of a window.
+  void look_for_change(int64_t number);
   /// The first batch from `number` on that differs; `with_logs`: a row of the logger counts.
   int64_t next_different(int64_t number, bool with_logs) const;
 
+  Training& training_;
   Schedule schedule_;
+  int64_t next_change_ = TrainerSettings::no_limit;  ///< of what the strategy does: its first batch
+  int64_t last_change_ = 0;
   RepeatedLoop windows_;
   std::optional<RepeatedLoop> rows_;  ///< from one row of the logger to the next
 };

@@ -98,6 +98,8 @@ void Training::repeat_since(const Counted& earlier, int64_t times) {
   staleness_left_out_.merge({(now.pushes - earlier.staleness.pushes) * times,
                              (now.updates - earlier.staleness.updates) * times, now.most,
                              (now.dropped - earlier.staleness.dropped) * times});
+  strategy_->leave_out((progress.global_step - earlier.progress.global_step) / (times + 1) * times,
+                       (progress.batches - earlier.progress.batches) / (times + 1) * times);
   micro_batches_ += (micro_batches_ - earlier.micro_batches) * times;
   if (results != nullptr) {
     results->repeat_since(earlier.logged, times);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "model/scenario/expressions_of.hpp"
-#include "model/strategy/exchange/averaging/averaging_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -256,13 +255,6 @@ void take_repetition(Preparation& preparation, const StrategyEntry& entry,
   if (has_servers(entry, program.strategy_arguments, preparation.options.world_size)) {
     program.repetition = {};
     program.repetition.why_not = "servers have no steps of their own";
-  }
-  const std::string averages = entry.reads("model_averaging_period")
-                                   ? why_steps_differ(program.strategy_arguments)
-                                   : std::string();
-  if (!averages.empty()) {
-    program.repetition = {};
-    program.repetition.why_not = averages;
   }
   preparation.repetition = program.repetition;
 }

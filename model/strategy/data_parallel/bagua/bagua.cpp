@@ -230,6 +230,29 @@ bool Bagua::is_due_for_reset() const {
          forwards_ == options_.warmup_steps + 1 && !weights_.empty();
 }
 
+int64_t Bagua::steps_alike(int64_t forwards) const {
+  if (exchange_ == nullptr) {
+    return all_steps;
+  }
+  int64_t alike = exchange_->steps_alike(forwards);
+  if (options_.algorithm == BaguaAlgorithm::qadam) {
+    alike = std::min(alike, steps_alike_beside(steps_, plan().optimizers.front().warmup_steps));
+  } else if (options_.algorithm == BaguaAlgorithm::async && options_.warmup_steps > 0) {
+    const int64_t begins = options_.warmup_steps;  // forwards before it
+    const int64_t of_forwards = steps_alike_beside(forwards_, begins);
+    alike = std::min(alike, of_forwards == all_steps ? all_steps : of_forwards / forwards);
+  }
+  return alike;
+}
+
+void Bagua::leave_out(int64_t steps, int64_t forwards) {
+  steps_ += steps;
+  forwards_ += forwards;
+  if (exchange_ != nullptr) {
+    exchange_->leave_out(forwards);
+  }
+}
+
 // algorithm_reset_hook: state is sent again, and there are new buckets.
 Program Bagua::reset(Rank& rank) {
   co_await exchange_->settle(rank);

@@ -27,6 +27,8 @@ class Bagua final : public ReplicatedDataParallel {
   Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
   std::optional<double> compression_error(Rank& rank) override;
+  int64_t steps_alike(int64_t forwards) const override;
+  void leave_out(int64_t steps, int64_t forwards) override;
 
  protected:
   GradientExchange* exchange() override { return exchange_.get(); }

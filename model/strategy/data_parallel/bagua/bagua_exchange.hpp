@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/strategy/exchange/gradient_exchange.hpp"
+#include "model/strategy/steps_alike.hpp"
 
 namespace lockstep {
 
@@ -13,6 +14,9 @@ class BaguaExchange : public GradientExchange {
   virtual Program forward_begins(Rank& rank, bool training);
   /// An optimizer has updated its parameters.
   virtual Program step_taken(Rank& rank, size_t optimizer);
+  /// As of a Strategy.
+  virtual int64_t steps_alike(int64_t /*forwards*/) const { return all_steps; }
+  virtual void leave_out(int64_t /*forwards*/) {}
   /// The fit ends: frees what it has.
   virtual Program end(Rank& rank) = 0;
 };

@@ -36,6 +36,31 @@ void DecentralizedAverage::raise_if_odd() const {
   }
 }
 
+int64_t CommunicationInterval::steps_alike(int64_t forwards) const {
+  if (interval_ == 1) {
+    return all_steps;
+  }
+  const auto is_alike = [&](int64_t step) {  // counted from the next one, to that before it
+    for (int64_t forward = 1; forward <= forwards; ++forward) {
+      if (is_due(forwards_ + step * forwards + forward) != is_due(forwards_ - forwards + forward)) {
+        return false;
+      }
+    }
+    return true;
+  };
+  int64_t alike = 0;
+  while (forwards_ >= forwards && alike <= interval_ && is_alike(alike)) {
+    ++alike;
+  }
+  return alike > interval_ ? all_steps : alike;  // the interval divides a step's forwards
+}
+
+// Of several peers each step has another.
+int64_t DecentralizedAverage::steps_alike(int64_t forwards) const {
+  constexpr int32_t pair = 2;
+  return shift_one_ && groups_->ranks() > pair ? 0 : interval_.steps_alike(forwards);
+}
+
 Program DecentralizedAverage::forward_begins(Rank& rank, bool training) {
   if (!training) {
     co_return;

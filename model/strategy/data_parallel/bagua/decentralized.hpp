@@ -17,9 +17,14 @@ class CommunicationInterval {
  public:
   explicit CommunicationInterval(int64_t interval) : interval_(interval) {}
   void count_forward() { ++forwards_; }
-  bool is_due() const { return forwards_ > 0 && (forwards_ - 1) % interval_ == 0; }
+  bool is_due() const { return is_due(forwards_); }
+  void leave_out(int64_t forwards) { forwards_ += forwards; }
+  /// Optimizer steps of so many forwards that have it due where the last one had.
+  int64_t steps_alike(int64_t forwards) const;
 
  private:
+  bool is_due(int64_t forward) const { return forward > 0 && (forward - 1) % interval_ == 0; }
+
   int64_t interval_;
   int64_t forwards_ = 0;
 };
@@ -39,6 +44,8 @@ class DecentralizedAverage final : public BaguaExchange {
   void prepare(Rank& rank) override;
   Program end(Rank& rank) override;
   Program forward_begins(Rank& rank, bool training) override;
+  int64_t steps_alike(int64_t forwards) const override;
+  void leave_out(int64_t forwards) override { interval_.leave_out(forwards); }
   void begin(Rank& rank, bool synchronise) override;
   void gradients_ready(Rank&, size_t, Ticket) override {}
   Program finish(Rank& rank) override;

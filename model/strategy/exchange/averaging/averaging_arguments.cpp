@@ -159,10 +159,4 @@ void add_averager(const StrategyArguments& arguments, int64_t start_iteration,
   }
 }
 
-std::string why_steps_differ(const StrategyArguments& arguments) {
-  return arguments.has(steps_between) || arguments_name_averager(arguments)
-             ? "models are averaged in some steps alone"
-             : "";
-}
-
 }  // namespace lockstep

@@ -16,7 +16,4 @@ bool arguments_name_averager(const StrategyArguments& arguments);
 void add_averager(const StrategyArguments& arguments, int64_t start_iteration,
                   AveragingOptions& options);
 
-/// Why a step does not do what the step before did; empty: nothing averages models.
-std::string why_steps_differ(const StrategyArguments& arguments);
-
 }  // namespace lockstep

@@ -32,23 +32,38 @@ Program HierarchicalModelAverager::begin(Rank& rank) {
   }
 }
 
+size_t HierarchicalModelAverager::level_of(int64_t step) const {
+  for (size_t level = levels_.size(); step >= warmup_steps_ && level-- > 0;) {
+    if (step % levels_[level].period == 0) {
+      return level;
+    }
+  }
+  return levels_.size();
+}
+
+int64_t HierarchicalModelAverager::steps_alike() const {
+  return count_alike(steps_, [this](int64_t step) { return level_of(step); });
+}
+
+void HierarchicalModelAverager::leave_out(int64_t steps) {
+  const bool averages_all = is_of_all(level_of(steps_), ranks_);  // then each of them does
+  steps_ += steps;
+  of_all_ += averages_all ? steps : 0;
+  last_of_all_ = averages_all ? steps_ : last_of_all_;
+}
+
 Task<Bytes> HierarchicalModelAverager::average(Rank& rank, size_t optimizer) {
-  const int64_t step = steps_++;
-  if (step < warmup_steps_) {
+  const size_t level = level_of(steps_++);
+  ranks_ = rank.world_size();
+  if (level == levels_.size()) {
     co_return Bytes{};
   }
-  for (size_t level = levels_.size(); level-- > 0;) {
-    if (step % levels_[level].period != 0) {
-      continue;
-    }
-    if (levels_[level].group_size == rank.world_size()) {
-      ++of_all_;
-      last_of_all_ = steps_;
-    }
-    const std::vector<Slice> values = parameters_of(optimizer, true);
-    co_return co_await replace_by_mean(rank, values, groups_[level], levels_[level].group_size);
+  if (is_of_all(level, ranks_)) {
+    ++of_all_;
+    last_of_all_ = steps_;
   }
-  co_return Bytes{};
+  const std::vector<Slice> values = parameters_of(optimizer, true);
+  co_return co_await replace_by_mean(rank, values, groups_[level], levels_[level].group_size);
 }
 
 KnownDifference HierarchicalModelAverager::difference() const {

@@ -15,14 +15,23 @@ class HierarchicalModelAverager final : public ModelAverager {
 
   Program begin(Rank& rank) override;
   Task<Bytes> average(Rank& rank, size_t optimizer) override;
+  int64_t steps_alike() const override;
+  void leave_out(int64_t steps) override;
   KnownDifference difference() const override;
 
  private:
+  /// The level that averages in a step; as many as there are: none.
+  size_t level_of(int64_t step) const;
+  bool is_of_all(size_t level, int32_t ranks) const {
+    return level < levels_.size() && levels_[level].group_size == ranks;
+  }
+
   std::vector<AveragingLevel> levels_;
   std::vector<GroupId> groups_;  ///< of this rank, by level
   int64_t warmup_steps_;
   int64_t steps_ = 0;
   int64_t of_all_ = 0;       ///< averagings of all ranks
+  int32_t ranks_ = 0;        ///< of the world
   int64_t last_of_all_ = 0;  ///< steps at the last of them
 };
 

@@ -46,18 +46,32 @@ void OuterOptimizer::step(Rank& rank, const Slice& gradient, Ticket after) {
   }
 }
 
+OuterOptimizer::Turn OuterOptimizer::turn_of(int64_t step) const {
+  const int64_t number = step + 1;
+  if (number <= warmup_steps_) {
+    return number == warmup_steps_ ? Turn::begin : Turn::nothing;
+  }
+  return (number - warmup_steps_) % period_ == 0 ? Turn::outer_step : Turn::nothing;
+}
+
+int64_t OuterOptimizer::steps_alike() const {
+  return count_alike(steps_, [this](int64_t step) { return turn_of(step); });
+}
+
+void OuterOptimizer::leave_out(int64_t steps) {
+  outer_steps_ += turn_of(steps_) == Turn::outer_step ? steps : 0;
+  steps_ += steps;
+}
+
 Task<Bytes> OuterOptimizer::average(Rank& rank, size_t optimizer) {
-  ++steps_;
+  const Turn turn = turn_of(steps_++);
   const std::vector<Slice> values = parameters_of(optimizer, false);
   const SiteId site = site_id(hook_sites::outer_step);
   const ComputeOptions place = {replica().compute(), {}, site};
-  if (steps_ <= warmup_steps_) {
-    if (steps_ == warmup_steps_) {
-      copy_each(rank, values, parts_of(outer_, values), place);
-    }
-    co_return Bytes{};
+  if (turn == Turn::begin) {
+    copy_each(rank, values, parts_of(outer_, values), place);
   }
-  if ((steps_ - warmup_steps_) % period_ != 0) {
+  if (turn != Turn::outer_step) {
     co_return Bytes{};
   }
   ++outer_steps_;

@@ -15,9 +15,14 @@ class OuterOptimizer final : public ModelAverager {
 
   Program begin(Rank& rank) override;
   Task<Bytes> average(Rank& rank, size_t optimizer) override;
+  int64_t steps_alike() const override;
+  void leave_out(int64_t steps) override;
   KnownDifference difference() const override;
 
  private:
+  /// What follows a step, counted from 0.
+  enum class Turn : uint8_t { nothing, begin, outer_step };
+  Turn turn_of(int64_t step) const;
   void step(Rank& rank, const Slice& gradient, Ticket after);
 
   OuterOptimizerOptions options_;

@@ -19,9 +19,24 @@ KnownDifference PeriodicModelAverager::difference() const {
           "make model_averaging_period shorter, or the run longer", DifferenceKind::of_replicas};
 }
 
+bool PeriodicModelAverager::averages_in(int64_t step) const {
+  return step >= warmup_steps_ && (step - warmup_steps_) % period_ == 0;
+}
+
+int64_t PeriodicModelAverager::steps_alike() const {
+  return count_alike(steps_, [this](int64_t step) { return averages_in(step); });
+}
+
+void PeriodicModelAverager::leave_out(int64_t steps) {
+  const bool averaging = averages_in(steps_);  // then in each of them
+  steps_ += steps;
+  last_ = averaging ? steps_ : last_;
+  averagings_ += averaging ? steps : 0;
+}
+
 Task<Bytes> PeriodicModelAverager::average(Rank& rank, size_t optimizer) {
   const int64_t step = steps_++;
-  if (step < warmup_steps_ || (step - warmup_steps_) % period_ != 0) {
+  if (!averages_in(step)) {
     co_return Bytes{};
   }
   last_ = steps_;

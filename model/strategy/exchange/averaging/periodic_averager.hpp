@@ -12,9 +12,13 @@ class PeriodicModelAverager final : public ModelAverager {
       : ModelAverager(replica), period_(period), warmup_steps_(warmup_steps) {}
 
   Task<Bytes> average(Rank& rank, size_t optimizer) override;
+  int64_t steps_alike() const override;
+  void leave_out(int64_t steps) override;
   KnownDifference difference() const override;
 
  private:
+  bool averages_in(int64_t step) const;
+
   int64_t period_;
   int64_t warmup_steps_;
   int64_t steps_ = 0;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/program/rank.hpp"
+#include "model/strategy/steps_alike.hpp"
 
 namespace lockstep {
 
@@ -31,6 +32,10 @@ class BucketHook {
   virtual Ticket start(Rank& rank, const FullBucket& bucket) = 0;
   /// All buckets of the backward have been started.
   virtual Program finish(Rank& rank);
+
+  /// As of a Strategy, which has a step for each backward that exchanges gradients.
+  virtual int64_t steps_alike() const { return all_steps; }
+  virtual void leave_out(int64_t /*steps*/) {}
 
   /// Bytes of each message since the last question.
   virtual std::vector<Bytes> take_messages() { return std::exchange(messages_, {}); }

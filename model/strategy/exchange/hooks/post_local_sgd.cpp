@@ -31,7 +31,7 @@ Program PostLocalSgdHook::begin(Rank& rank) {
 
 Ticket PostLocalSgdHook::start(Rank& rank, const FullBucket& bucket) {
   const bool global = is_global();
-  iteration_ += global && bucket.is_last ? 1 : 0;
+  iteration_ += bucket.is_last ? 1 : 0;
   if (!global && !options_.reduces_gradients_locally) {
     return bucket.filled;
   }

@@ -19,12 +19,16 @@ class PostLocalSgdHook final : public BucketHook {
   explicit PostLocalSgdHook(const PostLocalSgdOptions& options) : options_(options) {}
   Program begin(Rank& rank) override;
   Ticket start(Rank& rank, const FullBucket& bucket) override;
+  int64_t steps_alike() const override {
+    return steps_alike_beside(iteration_, options_.start_iteration);
+  }
+  void leave_out(int64_t steps) override { iteration_ += steps; }
 
  private:
   bool is_global() const { return iteration_ < options_.start_iteration; }
 
   PostLocalSgdOptions options_;
-  int64_t iteration_ = 0;  ///< global ones so far
+  int64_t iteration_ = 0;  ///< the next one
   std::optional<GroupId> subgroup_;
 };
 

@@ -41,6 +41,10 @@ class PowerSgdHook final : public BucketHook {
   explicit PowerSgdHook(const PowerSgdOptions& options) : options_(options) {}
   Ticket start(Rank& rank, const FullBucket& bucket) override;
   Program finish(Rank& rank) override;
+  int64_t steps_alike() const override {
+    return steps_alike_beside(iteration_, options_.start_iteration);
+  }
+  void leave_out(int64_t steps) override { iteration_ += steps; }
 
  private:
   /// One gradient as a matrix, or several of one shape that kernels take at once, and what stands

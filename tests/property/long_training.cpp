@@ -1,0 +1,182 @@
+#include "tests/property/long_training.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace lockstep::test {
+
+namespace {
+
+std::string one_of(const std::vector<std::string>& texts) { return *rc::gen::elementOf(texts); }
+
+std::vector<std::string> programs() {
+  return {
+      "",
+      "",
+      "",
+      "",
+      "",
+      "{training_step: [forward, {log: {name: loss, value: loss}}]}",
+      "{training_step: [forward, {log: {name: loss, value: loss, sync_dist: true}}]}",
+      "{training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}]}",
+      "{training_step: [forward, {log: {name: one, value: 1.25, on_epoch: true}}]}",
+      "{training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}], "
+      "validation_step: [forward, {log: {name: val, value: loss, sync_dist: true}}]}",
+      "{on_train_batch_end: [{if: rank == 0, then: [{host: 30 us}]}]}",
+      "{on_train_batch_end: [barrier], on_train_epoch_end: [{host: 1 ms}]}",
+      "{on_train_batch_end: [{if: batch_idx % 5 == 0, then: [barrier]}]}",
+      "{on_train_epoch_end: [{if: epoch == 3, then: [barrier]}]}",
+      "{__init__: [{let: {self.seen: 0}}], "
+      "on_train_batch_end: [{let: {self.seen: self.seen + 1}}, "
+      "{if: self.seen == 40, then: [barrier]}]}",
+      "{on_train_batch_end: [{let: {x: rank + 1}}, {if: x == 1, then: [{host: 5 us}]}]}",
+  };
+}
+
+// DeepSpeed's windows do: Lightning counts no step where they leave an epoch. Waiting for data
+// hides in time whether a row of the logger is read.
+void go_over_ends_of_epochs(LongTraining& training) {
+  training.batches = 2 * *rc::gen::inRange<int64_t>(4, 12) + 1;
+  training.epochs = 17;
+  training.rest = 0;
+  training.loader = ", sample_time: 40 us, num_workers: 2";
+  training.validation = "";
+  training.trainer =
+      ", accumulate_grad_batches: 2, log_every_n_steps: 3, enable_checkpointing: false";
+  training.program =
+      "program: {training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}]}\n";
+}
+
+// Strategies that do something else from some step on, or every few steps.
+void count_steps(LongTraining& training) {
+  training.ranks = *rc::gen::element(2, 4);
+  const bool has_bagua = *rc::gen::element(true, false);
+  const std::string begins = std::to_string(*rc::gen::inRange(2, 40));
+  const std::string period = std::to_string(*rc::gen::inRange(1, 7));
+  if (!has_bagua) {
+    const std::string state = one_of(
+        {"ddp_comm_hook: powerSGD_hook, ddp_comm_state: {matrix_approximation_rank: 1, "
+         "start_powerSGD_iter: " +
+             begins + "}",
+         "ddp_comm_hook: post_localSGD_hook, ddp_comm_state: {start_localSGD_iter: " + begins +
+             "}, model_averaging_period: " + period,
+         "ddp_comm_hook: noop_hook, model_averaging_period: " + period +
+             ", outer_optimizer: {lr: 0.7}"});
+    training.strategy = "{DDPStrategy: {" + state + "}}";
+    return;
+  }
+  training.more = "versions: {lightning: \"1.9\"}\n";
+  const std::string algorithm =
+      one_of({"qadam", "decentralized, hierarchical: false, communication_interval: " + period,
+              "decentralized, hierarchical: false, peer_selection_mode: shift_one",
+              "low_precision_decentralized, hierarchical: false, communication_interval: " + period,
+              "async, warmup_steps: " + begins});
+  training.strategy = "{BaguaStrategy: {algorithm: " + algorithm + "}}";
+  if (algorithm == "qadam") {
+    training.more += "optimizer: {QAdamOptimizer: {lr: 0.01, warmup_steps: " + begins + "}}\n";
+  }
+}
+
+// Steps begin while messages of the step before are under way.
+void go_through_stages(LongTraining& training) {
+  training.layers =
+      "{Linear: [6, 6]}, GELU, {Linear: [6, 6]}, GELU, {Linear: [6, 6]}, GELU, "
+      "{Linear: [6, 6]}";
+  training.ranks = *rc::gen::element(2, 4);
+  training.batch = 4;
+  training.rest = 0;
+  training.loader +=
+      training.loader.find("drop_last") == std::string::npos ? ", drop_last: true" : "";
+  training.strategy =
+      one_of({"{PipelineStrategy: {schedule: GPipe, n_microbatches: 2, pipeline_parallel_size: 2}}",
+              "{PipelineStrategy: {schedule: 1F1B, n_microbatches: 4, pipeline_parallel_size: 2}}",
+              "{PipelineStrategy: {schedule: Interleaved1F1B, n_microbatches: 4, stages: 4, "
+              "pipeline_parallel_size: 2}}",
+              "{MegatronStrategy: {pipeline_model_parallel_size: 2, micro_batch_size: 1, "
+              "global_batch_size: " +
+                  std::to_string(2 * training.ranks) + "}}",
+              "{MegatronStrategy: {pipeline_model_parallel_size: 2, micro_batch_size: 2, "
+              "global_batch_size: " +
+                  std::to_string(2 * training.ranks) +
+                  ", ddp: {use_distributed_optimizer: true, overlap_grad_reduce: true}}}"});
+}
+
+}  // namespace
+
+std::string LongTraining::text(bool all_steps) const {
+  const int64_t samples = (batches * batch - rest) * ranks;
+  return fmt::format(
+      "version: 1\n"
+      "cluster: {}\n"
+      "model: {{input: [6], layers: [{}], loss: MSELoss}}\n"
+      "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
+      "trainer: {{accelerator: {}, devices: {}, strategy: {}, max_epochs: {}{}}}\n"
+      "{}{}"
+      "verify: {{numerics: false, all_steps: {}}}\n",
+      cluster, layers, samples, batch, loader, validation, accelerator, ranks, strategy, epochs,
+      trainer, program, more, all_steps);
+}
+
+std::ostream& operator<<(std::ostream& out, const LongTraining& training) {
+  return out << training.text(false);
+}
+
+rc::Gen<LongTraining> long_trainings() {
+  return rc::gen::exec([] {
+    LongTraining training;
+    training.ranks = *rc::gen::element(1, 2, 2, 3, 4);
+    const bool on_gpus = *rc::gen::element(true, true, false);
+    training.cluster = !on_gpus
+                           ? "{preset: cpu}"
+                           : one_of({"{preset: dgx-a100, nodes: 1}", "{preset: dgx-a100, nodes: 1}",
+                                     "{preset: dgx-a100, nodes: 1}"});
+    training.accelerator = on_gpus ? "gpu" : "cpu";
+    std::vector<std::string> strategies = {"ddp", "ddp", "ddp_find_unused_parameters_true"};
+    if (on_gpus) {
+      for (const char* name :
+           {"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3", "fsdp",
+            "{FSDPStrategy: {auto_wrap_policy: [Linear]}}",
+            "{FSDPStrategy: {auto_wrap_policy: [Linear], state_dict_type: sharded}}"}) {
+        strategies.push_back(name);
+      }
+    }
+    training.strategy = training.ranks == 1 ? "auto" : one_of(strategies);
+    training.batches = *rc::gen::inRange<int64_t>(8, 120);
+    training.batch = *rc::gen::inRange<int64_t>(1, 4);
+    training.rest = *rc::gen::element<int64_t>(0, 0, training.batch - 1);
+    training.epochs = *rc::gen::element(*rc::gen::inRange<int64_t>(1, 9), int64_t{17});
+    if (*rc::gen::element(true, true, false)) {
+      training.trainer += ", accumulate_grad_batches: " + one_of({"2", "3", "4"});
+    }
+    training.trainer += one_of({"", "", ", log_every_n_steps: 3", ", log_every_n_steps: 7"});
+    training.trainer += one_of({"", "", "", ", max_steps: 137", ", max_steps: 37"});
+    training.trainer += one_of({"", "", ", enable_checkpointing: false",
+                                ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 5}}]",
+                                ", callbacks: [{ModelCheckpoint: {every_n_epochs: 2}}]"});
+    training.loader =
+        one_of({"", "", ", sample_time: 5 us", ", sample_time: 40 us, num_workers: 2",
+                ", sample_time: 2 us, num_workers: 3, prefetch_factor: 1", ", drop_last: true"});
+    if (*rc::gen::element(true, false)) {
+      training.validation =
+          fmt::format(", val: {{samples: {}, batch_size: {}{}}}",
+                      *rc::gen::inRange<int64_t>(1, 30) * training.ranks, training.batch,
+                      one_of({"", ", sample_time: 3 us, num_workers: 2"}));
+      training.trainer += one_of({"", "", ", check_val_every_n_epoch: 2", ", val_check_interval: 4",
+                                  ", val_check_interval: 0.5"});
+    }
+    if (on_gpus && *rc::gen::element(true, false, false, false)) {
+      go_through_stages(training);
+    } else if (on_gpus && *rc::gen::element(true, false)) {
+      count_steps(training);
+    }
+    const std::string program = one_of(programs());
+    training.program = program.empty() ? "" : "program: " + program + "\n";
+    if (training.strategy.starts_with("deepspeed") && *rc::gen::element(true, false)) {
+      go_over_ends_of_epochs(training);
+    }
+    return training;
+  });
+}
+
+}  // namespace lockstep::test
