@@ -59,11 +59,6 @@ void check_loss_of_whole_batch(Preparation& preparation) {
     add_problem(preparation, Problem::Kind::note, place,
                 "`loss_in` has no effect: each process has one device, whose outputs alone "
                 "training_step_end gets");
-  } else if ((scenario.program && !value_or(scenario.program->automatic_optimization, true)) ||
-             !scenario.model->modules.empty()) {
-    add_problem(preparation, Problem::Kind::unsupported, place,
-                "`loss_in` with manual optimization or several modules is not modelled",
-                "leave it out");
   }
 }
 

@@ -62,7 +62,8 @@ void check_combinations(Preparation& preparation);
 void check_trainable(Preparation& preparation, const TrainingProgram& program);
 /// `loss_in: training_step_end`.
 bool asks_for_loss_of_whole_batch(const Scenario& scenario);
-/// What such a loss needs: a version with that hook, one model, automatic optimization.
+/// Such a loss needs a version with that hook. Several models and manual optimization are refused
+/// under the strategies that have it, whatever computes the loss.
 void check_loss_of_whole_batch(Preparation& preparation);
 /// A loss that gathers samples of other ranks, where no ranks have others; needs the network.
 void check_gathered_samples(Preparation& preparation, const TrainingProgram& program);
