@@ -29,6 +29,7 @@ const std::vector<CodeLevels>& other_levels() {
       {"LS301", {Level::error, Level::note}},
       {"LS302", {Level::error, Level::warning, Level::note}},
       {"LS304", {Level::error, Level::warning}},
+      {"LS305", {Level::error, Level::warning}},
       {"LS306", {Level::error, Level::warning}},
       {"LS309", {Level::warning}},
       {"LS312", {Level::error, Level::warning}},

@@ -91,8 +91,9 @@ Why    Different initial values, a step that some ranks skipped, a gradient that
        exchanged (no_sync, a forward past the wrapper, noop_hook), a change on only one rank.
        Under post-localSGD: the run ended before the second averaging of the models.
        Under FSDP each rank holds a part: then a part that was not updated as the others were.
-       With parameter servers: a worker ended before the others, or, as a warning, running
-       statistics of batch norm, which nothing sends.
+       With parameter servers: a worker ended before the others.
+       As a warning: running statistics of batch norm that nothing sends (parameter servers,
+       Horovod, Bagua, FSDP, DeepSpeed, and DDP with broadcast_buffers: false).
 Fix    Start from the same values, and change parameters only by values that all ranks share.
 )page",
      R"page(

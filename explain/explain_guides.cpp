@@ -199,6 +199,17 @@ constexpr GuideClaim claims[] = {
      right_only_if, "memory is short", "up to Lightning 1.9",
      "It saves the optimizer state of the others: with Adam 8 bytes per parameter, less 1/W.",
      "scenarios/guides/sharded-sizes.yaml:large_sharded"},
+    {"horovod-on-several-machines", "Horovod is the strategy for several machines.", wrong, "",
+     "up to Lightning 1.9",
+     "ddp sends the same bytes there. Horovod agrees by name first, once a cycle, so that its step "
+     "is as long or longer; what it has is one launcher for all machines, and ranks in any order.",
+     "scenarios/guides/horovod-on-nodes.yaml:horovod_on_two_nodes"},
+    {"bagua-has-more-throughput", "Bagua usually has a higher throughput than ddp.", right_only_if,
+     "the network decides, and the algorithm compresses without the leaders of nodes",
+     "up to Lightning 1.9",
+     "gradient_allreduce is ddp with other buckets. bytegrad sends a quarter of the bytes, by "
+     "default through one network card of each node.",
+     "scenarios/guides/bagua-on-a-slow-network.yaml:bytegrad_on_ethernet"},
     {"bagua-and-rust", "Bagua is faster because it is written in Rust.", wrong, "",
      "up to Lightning 1.9",
      "Unproven: its own figures for one algorithm differ by 1.4 times; the effect of the language "

@@ -47,6 +47,11 @@ struct Prediction {
   std::optional<Time> step_time_high;
   std::optional<Time> total_time_low;
   std::optional<Time> total_time_high;
+  /// Of these, each may exchange something else (Strategy::steps_of_cycle); 1: every step does the
+  /// same.
+  int64_t steps_of_cycle = 1;
+  /// Over such a cycle, where the run has one; rates and prices are of it.
+  std::optional<Time> mean_step_time;
   bool steady = false;             ///< false: there was one step only, counted from its start
   std::optional<Time> first_step;  ///< end of the first step, from the start of the run
   Breakdown breakdown;             ///< of a steady step, or of the whole run without one
@@ -58,6 +63,10 @@ struct Prediction {
   std::optional<double> mfu;  ///< 0 .. 1
   /// What came out above 1: the peak that the scenario states is less than what its layers use.
   std::optional<double> implausible_mfu;
+
+  const std::optional<Time>& usual_step_time() const {
+    return mean_step_time ? mean_step_time : step_time;
+  }
 };
 
 struct RankResults {

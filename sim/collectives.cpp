@@ -327,13 +327,25 @@ uint32_t Engine::communicator_of(uint64_t key, const MemberList& members) {
   return place->second;
 }
 
+namespace {
+
+// A part may stand for several members, whose colours then follow from a rule.
+int32_t color_of(const Part& part, int32_t rank) {
+  const auto rule = part.op.list().splits;
+  return rule.empty() ? part.op.peer : ColorRule{rule[0], rule[1]}.of(rank);
+}
+
+}  // namespace
+
 void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communicator& parent) {
   NewGroups made(parent.key, parts_[by_member.front()].call);
   const std::vector<int32_t>& members = members_of(parent);
   for (size_t member = 0; member < by_member.size(); ++member) {
     const Part& part = parts_[by_member[member]];
-    if ((part.op.flags & flag_color) != 0 && part.op.peer != no_color) {
-      made.add_to_color(part.op.peer, members[member]);
+    const bool is_colored = (part.op.flags & flag_color) != 0;
+    const int32_t color = is_colored ? color_of(part, members[member]) : no_color;
+    if (color != no_color) {
+      made.add_to_color(color, members[member]);
     }
   }
   for (size_t member = 0; member < by_member.size(); ++member) {

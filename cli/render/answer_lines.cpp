@@ -8,6 +8,7 @@
 #include "properties/rank_set.hpp"
 #include "rehearsal/measure/cost.hpp"
 #include "rehearsal/run/node_memory.hpp"
+#include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
 
@@ -117,6 +118,20 @@ std::string cost_lines(const Rehearsal& rehearsal) {
 std::string range_text(const std::optional<Time>& low, const std::optional<Time>& high) {
   return low && high ? fmt::format(" ({} to {})", time_text(low->count()), time_text(high->count()))
                      : "";
+}
+
+std::string cycle_line(const Prediction& prediction) {
+  if (prediction.steps_of_cycle == 1) {
+    return "";
+  }
+  const std::string cycle = fmt::format("{}, as not every step exchanges the same",
+                                        plural(prediction.steps_of_cycle, "step"));
+  return line("", prediction.mean_step_time
+                      ? fmt::format("{} on average over {}",
+                                    time_text(prediction.mean_step_time->count()), cycle)
+                      : fmt::format("an average would need {}; this run has {}: rates and prices "
+                                    "are those of the step above",
+                                    cycle, prediction.steps));
 }
 
 }  // namespace lockstep::cli

@@ -23,4 +23,11 @@ std::string cost_lines(const Rehearsal& rehearsal);
 /// Whether ranks on GPUs keep state of the model in host memory.
 bool offloads(const Rehearsal& rehearsal);
 
+/// Where speeds of different batch sizes stand side by side.
+inline constexpr std::string_view not_convergence =
+    "  Speed alone is compared: how well a model trains with another batch size is not modelled.\n";
+
+/// The usual step of a strategy that does not exchange the same in every step; empty for others.
+std::string cycle_line(const Prediction& prediction);
+
 }  // namespace lockstep::cli

@@ -36,6 +36,10 @@ Json prediction_json(const Prediction& prediction) {
   json["step_time_s"] = seconds_or_null(prediction.step_time);
   json["step_time_low_s"] = seconds_or_null(prediction.step_time_low);
   json["step_time_high_s"] = seconds_or_null(prediction.step_time_high);
+  if (prediction.steps_of_cycle > 1) {
+    json["steps_of_cycle"] = prediction.steps_of_cycle;
+    json["mean_step_time_s"] = seconds_or_null(prediction.mean_step_time);
+  }
   json["samples_per_s"] = value_or_null(prediction.samples_per_s);
   json["tokens_per_s"] = value_or_null(prediction.tokens_per_s);
   json["mfu"] = value_or_null(prediction.mfu);

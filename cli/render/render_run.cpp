@@ -101,6 +101,7 @@ std::string answers(const Rehearsal& rehearsal) {
     const std::string mfu = prediction.mfu ? fmt::format("MFU {:.2f}", *prediction.mfu) : "";
     const std::string range = range_text(prediction.step_time_low, prediction.step_time_high);
     out += line("step time", time_text(prediction.step_time->count()) + range, mfu);
+    out += cycle_line(prediction);
   }
   if (prediction.samples_per_s) {
     std::string rate = number_text(*prediction.samples_per_s) + " samples/s";
@@ -270,10 +271,12 @@ std::string what_would_help(const Advice& advice) {
   std::string out =
       fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", title, "samples/s", "step time", "memory");
   out += row_of(*advice.base);
+  bool has_batch = false;
   for (const Advice::Change& change : advice.changes) {
     out += row_of(change);
+    has_batch = has_batch || change.text.find("batch") != std::string::npos;
   }
-  return out;
+  return has_batch ? out + std::string(not_convergence) : out;
 }
 
 // Where no batch fits.

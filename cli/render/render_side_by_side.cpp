@@ -47,7 +47,8 @@ Row row_of(const Rehearsal& rehearsal) {
   const Time whole = parts.whole();
   row.samples_per_s = prediction.samples_per_s.value_or(0);
   row.peak = rank->memory.peak;
-  row.step_time = prediction.step_time ? time_text(prediction.step_time->count()) : "-";
+  row.step_time =
+      prediction.usual_step_time() ? time_text(prediction.usual_step_time()->count()) : "-";
   row.throughput = prediction.samples_per_s ? number_text(row.samples_per_s) : "-";
   row.exposed = fmt::format(
       "{} {:>4}", time_text(parts.exposed_communication.count()),

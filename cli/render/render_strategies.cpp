@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/render/answer_lines.hpp"
 #include "cli/render/case_verdict.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/measure/cost.hpp"
@@ -92,7 +93,7 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
   return {row.name,
           samples ? std::to_string(*samples) : "-",
           prediction.samples_per_s ? number_text(*prediction.samples_per_s) : "-",
-          prediction.step_time ? time_text(prediction.step_time->count()) : "-",
+          prediction.usual_step_time() ? time_text(prediction.usual_step_time()->count()) : "-",
           bytes_text(rank->memory.peak.count()),
           bytes_text(moved_in_a_step(rehearsal).count()),
           cost_of_a_million(rehearsal),
@@ -137,6 +138,12 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   text +=
       "  moved in a step: sent and received by the rank that moves most, as its calls count it\n";
   text += has_cost ? "  cost, million: of a million samples at this throughput\n" : "";
+  const auto differs = [&lines](const Columns& line) {
+    return line.samples != "-" && line.samples != lines[1].samples;
+  };
+  if (lines.size() > 2 && std::any_of(lines.begin() + 2, lines.end(), differs)) {
+    text += not_convergence;
+  }
   return text;
 }
 

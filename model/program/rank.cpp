@@ -237,6 +237,18 @@ Rank::NewGroup Rank::split_group(GroupId parent, int32_t color,
   return {made, communicate(op, nullptr, nullptr, {}, options)};
 }
 
+// Its splits say the rule, for a world that runs one rank for many.
+Rank::NewGroup Rank::split_group(GroupId parent, const ColorRule& rule,
+                                 const CommunicationOptions& options) {
+  const GroupId made{next_group_++};
+  Op op = communication(OpKind::new_group, parent, Slice{});
+  op.tag = static_cast<int32_t>(made.value);
+  op.peer = rule.of(id());
+  op.flags = flag_color;
+  const int64_t said[] = {rule.block, rule.place};
+  return {made, communicate(op, nullptr, nullptr, said, options)};
+}
+
 Task<uint32_t> Rank::settle_any(std::vector<Ticket> tickets, SiteId site) {
   ensure(!tickets.empty(), "settle_any waits for at least one ticket");
   port_->wait_begins(tickets, Until::any);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "model/program/color_rule.hpp"
 #include "model/program/port.hpp"
 
 namespace lockstep {
@@ -163,6 +164,8 @@ class Rank {
                      const CommunicationOptions& options = {});
   /// As ncclCommSplit: one group a colour.
   NewGroup split_group(GroupId parent, int32_t color, const CommunicationOptions& options = {});
+  NewGroup split_group(GroupId parent, const ColorRule& rule,
+                       const CommunicationOptions& options = {});
 
   // Host order.
   Settle settle(Ticket ticket) { return {*port_, ticket}; }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <numeric>
 
 namespace lockstep {
 
@@ -30,6 +31,13 @@ inline int64_t steps_alike_beside(int64_t next, int64_t begins) {
   return count_alike(next, [begins](int64_t step) {
     return step < begins ? int64_t{0} : step <= begins + 1 ? 1 + step - begins : int64_t{3};
   });
+}
+
+/// Steps after which two cycles begin together again, as far as anybody looks at so many.
+inline int64_t common_cycle(int64_t one, int64_t other) {
+  constexpr int64_t most = int64_t{1} << 20;
+  const int64_t factor = other / std::gcd(one, other);
+  return one > most / factor ? most : one * factor;
 }
 
 }  // namespace lockstep

@@ -29,6 +29,11 @@ Task<Bytes> Strategy::save_checkpoint(Rank& rank, CheckpointRequest request, Sit
   co_return bytes;
 }
 
+Task<Slice> Strategy::gather_rows(Rank&, Slice part, std::vector<int64_t>, SiteId) {
+  ensure(false, "a strategy that gathers rows");
+  co_return part;
+}
+
 Program Strategy::read_state_dict(Rank&, SiteId) { co_return; }
 
 Program Strategy::begin_whole_parameters(Rank&) { co_return; }

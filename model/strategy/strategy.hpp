@@ -71,6 +71,10 @@ class Strategy {
   virtual Program barrier(Rank& rank, SiteId site) = 0;
   virtual Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) = 0;
   virtual Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) = 0;
+  /// LightningModule.all_gather where StrategyTraits::gathers_rows: the rows of all ranks behind
+  /// each other, in new memory. `shape` of this rank's part has at least one dimension, and the
+  /// first of it may differ between ranks.
+  virtual Task<Slice> gather_rows(Rank& rank, Slice part, std::vector<int64_t> shape, SiteId site);
 
   /// By rank a number that is the same for ranks that do the same operations on the same sizes, of
   /// those with the same place in a node, while each calls the strategy as the others do and no
@@ -86,6 +90,8 @@ class Strategy {
   /// In how many optimizer steps of a fit from the next one on it does what it did in the last one,
   /// where its own counting decides; 0: the next one differs. `forwards`: of a step.
   virtual int64_t steps_alike(int64_t /*forwards*/) const { return all_steps; }
+  /// So many optimizer steps are one cycle: what one of them exchanges, the one a cycle later does.
+  virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }
   /// So many steps and forwards were left out, which did what the last ones did.
   virtual void leave_out(int64_t /*steps*/, int64_t /*forwards*/) {}
 
@@ -125,6 +131,9 @@ class Strategy {
   virtual std::string no_sync_refusal() const { return ""; }
   /// Of an engine's own scaler, under LossScaling::of_strategy; null: it has none, or another kind.
   virtual const LossScale* loss_scale() const { return nullptr; }
+  /// Why weights may change outside of the calls that the trainer makes, so that what reads them
+  /// between two of these gets one or the other value; empty: they do not.
+  virtual std::string weights_change_beside() const { return ""; }
   /// What it has done otherwise than one device, for LS306.
   virtual std::vector<KnownDifference> known_differences() { return {}; }
 

@@ -71,6 +71,9 @@ struct StrategyTraits {
   bool holds_whole_state = false;
   /// What an optimizer does there that takes norms of tensors (Lamb, Adafactor) is modelled.
   bool takes_tensor_norms = false;
+  /// LightningModule.all_gather puts the rows of all ranks behind each other: hvd.allgather does,
+  /// without torch.distributed.
+  bool gathers_rows = false;
   /// What a script calls to read parameters of which each rank holds a part; empty: nothing is
   /// known.
   std::string_view gathers_parameters{};

@@ -43,29 +43,14 @@ Program Interpreter::limit_dropped() {
   }
 }
 
-// Without a process group Lightning's all_gather gives its data as they are, numbers as tensors.
-Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
-  const Expression& data = statement.communication.tensor->value;
-  Variable variable = co_await variable_of(data, frame, site_of(statement));
-  const Value* value = std::get_if<Value>(&variable.content);
-  if (value != nullptr && value->is_number()) {
-    variable.content = tensor_from(*value);
-  }
-  const bool is_name = data.root().kind == ExpressionNode::Kind::name;
-  if (statement.result || is_name) {
-    bind(statement.result ? statement.result->value : data.root().name, std::move(variable), frame);
-  }
-}
-
 Program Interpreter::communicate(const Statement& statement, Frame& frame) {
   co_await limit_dropped();
   if (settings_.meets_by_name) {
     co_await communicate_by_name(statement, frame);
     co_return;
   }
-  if (statement.kind == StatementKind::all_gather && statement.communication.tensor &&
-      trainer_ != nullptr && !trainer_->gathers()) {
-    co_await gather_alone(statement, frame);
+  if (lacks_process_group()) {
+    co_await communicate_without_group(statement, frame);
     co_return;
   }
   if (statement.kind == StatementKind::all_gather && statement.communication.tensor) {
@@ -91,18 +76,7 @@ Program Interpreter::communicate_list(const Statement& statement, Frame& frame,
                                       Variable::List parts) {
   Variable::List results;
   for (const Variable& part : parts) {
-    NamedTensor data;
-    data.gradient = part.gradient;
-    if (const TensorPointer* tensor = std::get_if<TensorPointer>(&part.content)) {
-      data.tensor = *tensor;
-    } else {
-      const Value value = co_await read(part, "the list", site_of(statement));
-      try {
-        data.tensor = tensor_from(value);
-      } catch (const OperationError& error) {
-        fail(site_of(statement), error.what(), error.remedy());
-      }
-    }
+    const NamedTensor data = co_await part_of_list(part, site_of(statement));
     std::vector<Call> calls;
     Call call = co_await call_with(statement, frame, data);
     Variable result{call.result, call.gradient};
@@ -121,6 +95,9 @@ Program Interpreter::communicate_list(const Statement& statement, Frame& frame,
 // batch_isend_irecv is one call of NCCL; with Gloo it posts each message for itself.
 Program Interpreter::communicate_grouped(const Statement& statement, Frame& frame) {
   co_await limit_dropped();
+  if (lacks_process_group()) {
+    raise_without_group(site_of(statement));
+  }
   check_batch(statement);
   std::vector<Call> calls;
   for (const Statement& part : statement.body) {
@@ -279,6 +256,9 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
   if (settings_.meets_by_name) {
     co_await meet(statement, RequestKind::barrier);
     co_return;
+  }
+  if (lacks_process_group()) {
+    raise_without_group(site_of(statement));
   }
   const Group group = group_of(statement, frame);
   if (!is_member(group)) {

@@ -208,6 +208,10 @@ void Interpreter::check_node(const GradientNode& node, const ForwardResults& res
     lack(site, "the gradient of `parameter(..)` is not modelled",
          "keep it out of the loss; optimizers have weight_decay");
   }
+  if (node.kind == NodeKind::joined) {
+    lack(node.site, "the gradient of hvd.allgather is not modelled",
+         "use what it gives for logging, and the rank's own value in the loss");
+  }
   const bool is_last = &node == results.loss.get() || &node == results.output.get();
   if (node.kind != NodeKind::forward || is_last) {
     return;

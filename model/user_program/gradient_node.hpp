@@ -42,6 +42,7 @@ struct GradientNode {
     forward,     ///< the loss of a forward, or its output
     expression,  ///< computed from other values
     gathered,    ///< all_gather with sync_grads of one value
+    joined,      ///< hvd.allgather of one value
   };
   Kind kind = Kind::forward;
   int64_t number = 0;      ///< in the order of their making: a value comes from earlier ones only

@@ -41,6 +41,9 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
 
 Program Interpreter::new_group(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
+  if (lacks_process_group()) {
+    raise_without_group(site);
+  }
   Group group;
   std::vector<int64_t> members;
   int64_t color = 0;

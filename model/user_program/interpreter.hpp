@@ -33,9 +33,10 @@ class TrainerScope {
   virtual Task<Flow> run(const Statement& statement, Frame& frame) = 0;
   /// Said before an expression reads `callback_metrics`: what is logged may have to be reduced.
   virtual Program refresh_callback_metrics() = 0;
-  /// Whether `all_gather` gathers; else it gives its data as they are, as Lightning's does where no
-  /// process group was made.
-  virtual bool gathers() const = 0;
+  /// Whether torch.distributed has a process group, or one device stands for ranks.
+  virtual bool has_process_group() const = 0;
+  /// Strategy::gather_rows.
+  virtual Task<Slice> gather_rows(Slice part, std::vector<int64_t> shape, SiteId site) = 0;
   /// A list of the module has a new entry, a name of it is bound, a list of it is read.
   virtual void list_grew(const std::string& name) = 0;
   virtual void name_bound(const std::string& name) = 0;
@@ -97,6 +98,7 @@ class Interpreter {
 
   /// Whether the statement that runs stands behind an `if`.
   bool is_guarded() const { return guards_ > 0; }
+  SiteId site() const { return site_; }  ///< of the statement that runs
 
   Rank& rank() { return rank_; }
   RankLog& log() { return log_; }
@@ -201,8 +203,19 @@ class Interpreter {
   Task<Adjoint> scattered_back(const GradientNode& node, TensorPointer whole);
   std::map<std::string, Adjoint> expression_back(const GradientNode& node, const Adjoint& adjoint);
 
-  // communication.cpp, communication_call.cpp
+  // module_gather.cpp
+  /// Of a module, whose all_gather then depends on the strategy.
+  bool lacks_process_group() const {
+    return trainer_ != nullptr && (settings_.gathers_rows || !trainer_->has_process_group());
+  }
+  [[noreturn]] void raise_without_group(SiteId site) const;
+  Program communicate_without_group(const Statement& statement, Frame& frame);
   Program gather_alone(const Statement& statement, Frame& frame);
+  Program gather_rows(const Statement& statement, Frame& frame);
+  Task<NamedTensor> part_of_list(const Variable& part, SiteId site);
+  Task<Variable> joined_rows(const NamedTensor& data, SiteId site);
+
+  // communication.cpp, communication_call.cpp
   Program communicate(const Statement& statement, Frame& frame);
   Program communicate_grouped(const Statement& statement, Frame& frame);
   Program communicate_list(const Statement& statement, Frame& frame, Variable::List parts);

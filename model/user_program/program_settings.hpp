@@ -28,6 +28,7 @@ struct ProgramSettings {
   int64_t visible_gpus = 0;   ///< of a node; 0: not known
   std::map<std::string, uint8_t> queues;  ///< of streams that the scenario names
   int64_t statement_limit = 10'000'000;   ///< of one rank
+  bool gathers_rows = false;  ///< the module's all_gather is Horovod's (StrategyTraits)
   /// One device in place of so many ranks: it trains on the batches of all of them, joined, and
   /// all_gather keeps its shape.
   int32_t stands_for = 1;

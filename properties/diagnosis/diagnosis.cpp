@@ -58,6 +58,10 @@ std::string visible_over_gloo(const RankSet& ended, int64_t ranks, Time timeout)
 std::string visible_text(const RunResult& run, const DiagnosisOptions& options, Time timeout,
                          const RankSet& ended) {
   const int64_t ranks = run.journal->ranks();
+  if (options.negotiated) {
+    return fmt::format(
+        "Horovod has no time limit: all {} ranks wait until the job's own time is over", ranks);
+  }
   if (options.backend == Backend::gloo) {
     return visible_over_gloo(ended, ranks, timeout);
   }
@@ -169,6 +173,9 @@ void tell_consequences(const RunResult& run, const DiagnosisOptions& options,
 }
 
 TimeLimits limits_of(const DiagnosisOptions& options) {
+  if (options.negotiated) {
+    return {Time::max(), Time::max(), {}};
+  }
   const auto or_default = [&options](Time timeout) {
     return timeout == Time() ? default_timeout(options.backend) : timeout;
   };

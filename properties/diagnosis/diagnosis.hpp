@@ -28,7 +28,8 @@ struct DiagnosisOptions {
   /// end them. Empty: nothing.
   RankSet failed{};
   std::string after_failure{};
-  std::string nccl{};  ///< its version; empty: not known
+  std::string nccl{};       ///< its version; empty: not known
+  bool negotiated = false;  ///< by Horovod, which has no time limit, whatever carries its data
 };
 
 /// Finds communication defects in one run of any world: matched_collectives,

@@ -80,7 +80,7 @@ FailureForecast forecast(const OneRun& run, const Prediction& prediction, double
   facts.start_time = cluster ? value_or(cluster->start_time, Time{}) : Time{};
   const ElasticLauncher launcher{launch.least_nodes, launch.nodes, launch.max_restarts,
                                  launch.processes_per_node};
-  const Time step = prediction.step_time.value_or(Time{});
+  const Time step = prediction.usual_step_time().value_or(Time{});
   const Time set_up = std::max(Time{}, prediction.first_step.value_or(Time{}) - step);
   FailureModel model;
   model.mtbf_s = mtbf_s / static_cast<double>(launch.nodes);

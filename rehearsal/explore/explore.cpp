@@ -24,6 +24,16 @@ constexpr uint64_t drawn_orders = 8;
 constexpr int64_t schedules_after_error = 64;
 constexpr size_t choices_tried_in_turn = 6;  // 2^6 schedules
 
+// Fewer of a long run: no step of a drawn order is left out.
+uint64_t orders_drawn_of(const OneRun& run) {
+  constexpr int64_t most_operations = 150'000;  // in all of them, about a second
+  const Journal& journal = *run.result.journal;
+  const int64_t own = run.result.operations / std::max(1, journal.ranks()) *
+                      std::ssize(journal.own_ranks());
+  return static_cast<uint64_t>(
+      std::clamp<int64_t>(most_operations / std::max<int64_t>(1, own), 1, drawn_orders));
+}
+
 using Key = std::tuple<std::vector<uint32_t>, uint32_t, std::vector<uint32_t>, bool>;
 
 // The first `unknown` that ranks took otherwise in the same turn; none where all that came there
@@ -126,6 +136,13 @@ class Explorer {
     }
     OneRun run = run_once(scenario_, request);
     ++begun_;
+    const bool hangs = run.ran && run.result.hung && run.undecided.empty();
+    if (hangs && !request.lists && !is_real(request.world)) {
+      request.lists = true;  // who waits for whom stands there
+      request.attempt.store =
+          request.attempt.store ? std::make_shared<MemoryCheckpoints>() : nullptr;
+      run = run_once(scenario_, request);
+    }
     if (!run.source_alternatives.empty() && run.source_alternatives.back() == 0) {
       add_flips(run, schedule);
       return;
@@ -234,7 +251,7 @@ class Explorer {
       }
     }
     const bool is_large = !lanes_ && journal.ranks() > late_ranks_max;
-    drawn_ = is_large ? 1 : drawn_orders;
+    drawn_ = is_large ? 1 : orders_drawn_of(run);
     for (uint64_t seed = 1; (lanes_ || takes_first_) && seed <= drawn_; ++seed) {
       Schedule schedule;
       schedule.tie_seed = seed;
@@ -322,7 +339,8 @@ class Explorer {
     }
     if (lanes_) {
       explored_.ways.push_back(
-          fmt::format("{} random interleavings of host threads", drawn_orders));
+          fmt::format("{} of host threads",
+                      plural(static_cast<int64_t>(drawn_), "random interleaving")));
       explored_.left_out.push_back("other interleavings of host threads");
     }
     if (takes_first_) {

@@ -225,6 +225,7 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
   RunRequest once{World::simulated, false, {}, request.deadline.get()};
   once.stands_for = rehearsal.run.preparation.data_parallel_size;
   once.clips_as = rehearsal.run.preparation.configured_clipping;
+  once.gathers_rows = rehearsal.run.preparation.placement.traits.gathers_rows;
   once.groups_experts = rehearsal.run.preparation.groups_experts;
   once.scales_for = {rehearsal.results.devices,
                      rehearsal.run.preparation.log->ranks.front().skipped_steps};

@@ -30,8 +30,12 @@ std::map<GroupId, CallsOfThread> calls_of_lane(const OneRun& run, int32_t number
     if (row.row != RowKind::op || !is_collective(row.kind)) {
       return;
     }
+    const Completion done = lane.completion(row.sequence);
+    if (done.outcome == Outcome::pending) {
+      return;  // in a hang: when it was called is not known
+    }
     CallsOfThread& calls = groups[row.group];
-    const Time issue = lane.completion(row.sequence).issue;
+    const Time issue = done.issue;
     calls.first = std::min(calls.first, issue);
     calls.last = std::max(calls.last, issue);
     const Site* site = run.preparation.sites.find(row.site);

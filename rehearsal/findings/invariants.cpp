@@ -276,6 +276,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   options.backend = run.preparation.gloo ? Backend::gloo : Backend::nccl;
   options.timeout = run.preparation.timeout;
   options.timeout_of_new_groups = run.preparation.timeout_of_new_groups;
+  options.negotiated = goes_through_horovod(run);
   options.given_timeouts = timeouts_of_groups(*run.preparation.scenario);
   options.world = is_real(world) ? description_of(world) : "";
   for (const LibraryVersion& version : run.preparation.scenario->versions) {

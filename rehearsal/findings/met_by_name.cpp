@@ -9,6 +9,7 @@
 #include "model/trainer/prepare/strategy_arguments.hpp"
 #include "properties/diagnosis/divergence.hpp"
 #include "properties/diagnosis/last_operation.hpp"
+#include "rehearsal/findings/unnamed_waits.hpp"
 
 namespace lockstep::cli {
 
@@ -175,12 +176,22 @@ std::vector<std::string> fix_of(const OneRun& run, bool crosses) {
 
 }  // namespace
 
+bool goes_through_horovod(const OneRun& run) {
+  const std::optional<ProcessGroupSpec>& group = run.preparation.scenario->process_group;
+  return run.preparation.placement.traits.gathers_rows ||
+         (group && group->backend && group->backend->value == ProcessGroupBackend::horovod);
+}
+
 void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings) {
   if (!run.result.hung || run.result.journal == nullptr) {
     return;
   }
   const std::vector<Unmet> all_unmet = unmet_of(run);
   if (all_unmet.empty()) {
+    if (std::optional<Finding> finding = unnamed_waits(run)) {
+      std::erase_if(findings, is_hang);
+      findings.push_back(std::move(*finding));
+    }
     return;
   }
   const std::vector<Unmet> unmet = alike(all_unmet);

@@ -5,21 +5,14 @@
 #include <map>
 #include <utility>
 
-#include "model/strategy/local_model/replica_sites.hpp"
-#include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "rehearsal/measure/breakdown.hpp"
+#include "rehearsal/measure/step_cycle.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-bool begins_forward(const Row& row) {
-  return row.row == RowKind::op && row.kind == OpKind::compute &&
-         (row.kernel == Kernel::layer_forward || row.kernel == Kernel::loss_forward ||
-          (row.kernel == Kernel::timed && row.site == site_id(replica_sites::layer_forward)));
-}
 
 const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
   const DeviceMemory* found = nullptr;
@@ -152,6 +145,24 @@ std::optional<double> bubble_of(const OneRun& run, const SteadyStep& steady) {
              : std::optional(idle_s / static_cast<double>(ranks.size()) / step_s);
 }
 
+// Where steps differ by what they exchange, the one of median length is not the usual one.
+void measure_cycle(const OneRun& run, const AllSteps& all, const std::vector<int64_t>& samples,
+                   Prediction& prediction) {
+  prediction.steps_of_cycle = run.preparation.log->ranks.front().steps_of_cycle;
+  if (prediction.steps_of_cycle > 1) {
+    const Journal& journal = *run.result.journal;
+    prediction.mean_step_time = mean_of_cycle(
+        journal.repeated.empty() ? std::span<const RepeatedRows>() : journal.repeated.front(),
+        all.front(), samples, prediction.steps_of_cycle);
+  }
+}
+
+// Of so many steps.
+Time usual_time(const Prediction& prediction, const SteadySpan& span) {
+  const auto steps = static_cast<int64_t>(span.last - span.first + 1);
+  return prediction.mean_step_time ? *prediction.mean_step_time * steps : span.time;
+}
+
 void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& steady,
                    const std::vector<int64_t>& samples, Results& results) {
   Prediction& prediction = results.prediction;
@@ -163,101 +174,23 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
   prediction.breakdown = breakdown_of(journal, 0, steady.begin, steady.end);
   prediction.ideal_bubble = run.preparation.ideal_bubble;
   prediction.bubble = bubble_of(run, steady);
+  measure_cycle(run, all, samples, prediction);
   if (!results.effective_batch_size) {
     return;  // ranks have batches of their own
   }
   if (samples.empty()) {
     rate(run, all,
-         {*prediction.step_time, *results.effective_batch_size, steady.index, steady.index},
+         {*prediction.usual_step_time(), *results.effective_batch_size, steady.index, steady.index},
          results);
     return;
   }
-  const SteadySpan span = span_of(steps, samples, steady.index);
+  SteadySpan span = span_of(steps, samples, steady.index);
+  span.time = usual_time(prediction, span);
   const Preparation& preparation = run.preparation;
   results.effective_batch_size =
       span.samples * preparation.gradients_of_update / preparation.data_parallel_size;
   rate(run, all, span, results);
 }
-
-}  // namespace
-
-bool is_optimizer(const Row& row) {
-  return row.row == RowKind::op && row.kind == OpKind::compute &&
-         (is_update(row.kernel) || row.kernel == Kernel::squared_norm ||
-          row.kernel == Kernel::clip_by_norm || row.kernel == Kernel::clip_by_value ||
-          row.kernel == Kernel::unscale);
-}
-
-namespace {
-
-// What is left out repeats the steps that end within it.
-void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>& steps) {
-  if (journal.repeated.empty()) {
-    return;
-  }
-  const std::vector<RepeatedRows>& repeated = journal.repeated[static_cast<size_t>(rank)];
-  const auto ends_in = [](const RepeatedRows& rows, const StepMark& step) {
-    return rows.begin < step.rows.end && step.rows.end <= rows.end;
-  };
-  for (StepMark& step : steps) {
-    for (const int64_t times :
-         times_repeated(repeated, [&](const RepeatedRows& rows) { return ends_in(rows, step); })) {
-      step.times += times;
-    }
-  }
-  for (const RepeatedRows& rows : repeated) {
-    const bool has_steps =
-        std::ranges::any_of(steps, [&](const StepMark& step) { return ends_in(rows, step); });
-    for (StepMark& step : steps) {  // a validation makes the step around it longer
-      if (has_steps && rows.end < step.rows.end) {
-        step.left_out += rows.period * rows.periods;
-      }
-    }
-  }
-}
-
-bool is_mark_of_step(const Row& row) {
-  return row.row == RowKind::choice && row.tag == static_cast<int32_t>(ChoiceKind::step);
-}
-
-}  // namespace
-
-std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
-  std::vector<StepMark> steps;
-  const LaneJournal& lane = journal.lane(rank, 0);
-  int64_t index = 0;
-  int64_t begin = 0;
-  bool fresh = true;
-  bool has_begun = false;
-  uint32_t last = 0;
-  lane.for_each([&](const Row& row) {
-    last = row.row == RowKind::op ? row.sequence : last;
-    if (fresh && is_mark_of_step(row)) {
-      steps.push_back({{begin, index + 1}, lane.completion(last).finish});
-      fresh = false;
-      begin = index + 1;
-    } else if (is_optimizer(row) && row.site != site_id(pipeline_sites::update_of_stage)) {
-      if (fresh) {
-        steps.push_back({{begin, index + 1}, {}});
-      }
-      fresh = false;
-      steps.back().rows.end = index + 1;
-      steps.back().finish = std::max(steps.back().finish, lane.completion(row.sequence).finish);
-      begin = index + 1;
-    } else if (begins_forward(row)) {
-      if (!std::exchange(has_begun, true)) {  // an update before all forwards is one of set-up
-        steps.clear();
-        begin = 0;
-      }
-      fresh = true;
-    }
-    ++index;
-  });
-  count_repeated(journal, rank, steps);
-  return steps;
-}
-
-namespace {
 
 /// All but the first, of those that took the most samples.
 std::vector<size_t> like_steps(const std::vector<StepMark>& steps,

@@ -48,6 +48,7 @@ struct RunRequest {
   std::optional<GradientClipping> clips_as{};
   /// The one device has a GradScaler for these, which it stands for.
   LossScale::Others scales_for{};
+  bool gathers_rows = false;    ///< the one device: as the strategy of those ranks does
   bool groups_experts = false;  ///< the one device: as the strategy of those ranks does
   Arithmetic arithmetic = Arithmetic::always;                       ///< simulated
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills

@@ -4,6 +4,7 @@
 
 #include "model/core/ensure.hpp"
 #include "model/network/build.hpp"
+#include "tests/property/sharded_draws.hpp"
 
 namespace lockstep::test {
 
@@ -21,84 +22,73 @@ LayerDescription linear_of(int64_t in, int64_t out, bool trainable = true) {
   return layer;
 }
 
-// Evenly, however far the test has come: rapidcheck's ranges grow with the number of the case.
-int32_t below(int32_t count) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int32_t>(0, count));
-}
-bool one_in(int32_t count) { return below(count) == 0; }
-
-template <class T>
-T one_of(std::initializer_list<T> values) {
-  return *rc::gen::elementOf(std::vector<T>(values));
-}
-
 void draw_wrap(const std::string& name, ShardedCase& training, bool always = false) {
-  if (!one_in(3) || always) {
+  if (!once_in(3) || always) {
     training.arguments.emplace_back(
-        name, std::vector<std::string>{one_of<std::string>({"Linear", "Sequential", "blocks"})});
+        name, std::vector<std::string>{chosen_of<std::string>({"Linear", "Sequential", "blocks"})});
   }
 }
 
 void draw_fsdp(ShardedCase& training) {
   training.strategy = "fsdp";
-  const auto sharding = one_of<std::string>(
+  const auto sharding = chosen_of<std::string>(
       {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"});
   training.arguments = {
       {"sharding_strategy", sharding},
-      {"backward_prefetch", one_of<Value>({std::monostate(), std::string("BACKWARD_PRE"),
-                                           std::string("BACKWARD_POST")})},
-      {"forward_prefetch", one_in(3)},
-      {"limit_all_gathers", !one_in(3)},
-      {"use_orig_params", one_in(2)},
-      {"sync_module_states", one_in(4)}};
-  if (sharding != "NO_SHARD" && training.accumulate == 1 && one_in(4)) {
+      {"backward_prefetch", chosen_of<Value>({std::monostate(), std::string("BACKWARD_PRE"),
+                                              std::string("BACKWARD_POST")})},
+      {"forward_prefetch", once_in(3)},
+      {"limit_all_gathers", !once_in(3)},
+      {"use_orig_params", once_in(2)},
+      {"sync_module_states", once_in(4)}};
+  if (sharding != "NO_SHARD" && training.accumulate == 1 && once_in(4)) {
     training.arguments.emplace_back("cpu_offload", true);
   }
-  const bool in_parts = sharding != "NO_SHARD" && one_in(2);
+  const bool in_parts = sharding != "NO_SHARD" && once_in(2);
   training.arguments.emplace_back("state_dict_type", std::string(in_parts ? "sharded" : "full"));
   // Flat parameters have no full optimizer state: torch raises.
   training.saves = training.saves && (in_parts || std::get<bool>(training.arguments[4].second));
   draw_wrap("auto_wrap_policy", training, sharding.find("HYBRID") != std::string::npos);
-  training.accumulates_locally = one_in(2);
+  training.accumulates_locally = once_in(2);
 }
 
 void draw_fsdp2(ShardedCase& training) {
   training.strategy = "ModelParallelStrategy";
   training.arguments = {{"data_parallel_size", int64_t{training.ranks}},
                         {"tensor_parallel_size", int64_t{1}},
-                        {"save_distributed_checkpoint", one_in(2)}};
-  if (one_in(2)) {
-    training.arguments.emplace_back("fully_shard.reshard_after_forward", one_in(2));
+                        {"save_distributed_checkpoint", once_in(2)}};
+  if (once_in(2)) {
+    training.arguments.emplace_back("fully_shard.reshard_after_forward", once_in(2));
   } else if (training.ranks == 4) {
     training.arguments.emplace_back("fully_shard.reshard_after_forward", int64_t{2});
   }
-  if (one_in(4)) {
+  if (once_in(4)) {
     training.arguments.emplace_back("fully_shard.offload_policy", std::string("CPUOffloadPolicy"));
   }
   draw_wrap("fully_shard.modules", training);
-  training.accumulates_locally = one_in(2);
+  training.accumulates_locally = once_in(2);
 }
 
 void draw_deepspeed(ShardedCase& training) {
   training.strategy = "deepspeed";
-  const int64_t stage = below(4);
+  const int64_t stage = drawn_below(4);
   const std::string zero = "config.zero_optimization.";
   training.arguments = {{zero + "stage", stage},
-                        {zero + "reduce_bucket_size", int64_t{4} << below(6)},
-                        {zero + "overlap_comm", one_in(2)},
-                        {zero + "reduce_scatter", !one_in(4)},
-                        {zero + "use_multi_rank_bucket_allreduce", !one_in(3)},
-                        {zero + "round_robin_gradients", one_in(3)},
-                        {zero + "stage3_param_persistence_threshold", int64_t{below(20)}},
-                        {zero + "stage3_model_persistence_threshold", int64_t{below(60)}},
-                        {zero + "stage3_prefetch_bucket_size", int64_t{below(60)}},
-                        {zero + "stage3_max_reuse_distance", int64_t{below(60)}},
-                        {zero + "stage3_max_live_parameters", int64_t{1 + below(200)}},
-                        {zero + "sub_group_size", int64_t{1 + below(40)}}};
-  if (stage > 0 && one_in(3)) {
+                        {zero + "reduce_bucket_size", int64_t{4} << drawn_below(6)},
+                        {zero + "overlap_comm", once_in(2)},
+                        {zero + "reduce_scatter", !once_in(4)},
+                        {zero + "use_multi_rank_bucket_allreduce", !once_in(3)},
+                        {zero + "round_robin_gradients", once_in(3)},
+                        {zero + "stage3_param_persistence_threshold", int64_t{drawn_below(20)}},
+                        {zero + "stage3_model_persistence_threshold", int64_t{drawn_below(60)}},
+                        {zero + "stage3_prefetch_bucket_size", int64_t{drawn_below(60)}},
+                        {zero + "stage3_max_reuse_distance", int64_t{drawn_below(60)}},
+                        {zero + "stage3_max_live_parameters", int64_t{1 + drawn_below(200)}},
+                        {zero + "sub_group_size", int64_t{1 + drawn_below(40)}}};
+  if (stage > 0 && once_in(3)) {
     training.arguments.emplace_back(zero + "offload_optimizer.device", std::string("cpu"));
   }
-  if (stage == 3 && one_in(3)) {
+  if (stage == 3 && once_in(3)) {
     training.arguments.emplace_back(zero + "offload_param.device", std::string("cpu"));
   }
 }
@@ -106,110 +96,22 @@ void draw_deepspeed(ShardedCase& training) {
 void draw_fairscale(ShardedCase& training) {
   training.strategy = "ddp_sharded";
   training.keeps_gradients = true;
-  training.arguments = {{"reduce_buffer_size", int64_t{below(3) * 16}},
-                        {"broadcast_buffers", one_in(2)}};
+  training.arguments = {{"reduce_buffer_size", int64_t{drawn_below(3) * 16}},
+                        {"broadcast_buffers", once_in(2)}};
 }
 
-// Names in place of order, and every micro-batch exchanges.
-void draw_horovod(ShardedCase& training) {
-  training.strategy = "horovod";
-  training.accumulates_locally = false;
-  training.arguments = {{"fusion_threshold_mb", one_of<double>({0, 1e-4, 128})},
-                        {"cache_capacity", one_of<int64_t>({0, 2, 1024})},
-                        {"backward_passes_per_step", int64_t{1 + below(2)}},
-                        {"gradient_predivide_factor", one_of<double>({1, 2})}};
-}
-
-// The one algorithm that trains as ddp does.
-void draw_gradient_allreduce(ShardedCase& training) {
-  training.strategy = "bagua";
-  training.arguments = {{"flatten", one_in(2)},
-                        {"hierarchical", one_in(2)},
-                        {"bucket_size_mb", one_of({0.0001, 0.0004, 10.0})}};
-}
-
-void draw_algorithm(ShardedCase& training) {
-  const auto algorithm = one_of<std::string>({"gradient_allreduce", "bytegrad", "decentralized",
-                                              "low_precision_decentralized", "qadam", "async"});
-  training.arguments = {{"algorithm", algorithm}, {"bucket_size_mb", one_of({0.0001, 10.0})}};
-  training.qadam = algorithm == "qadam";
-  if (algorithm == "async") {
-    training.arguments.emplace_back("sync_interval_ms", int64_t{1});
-    training.arguments.emplace_back("warmup_steps", int64_t{below(3)});
-    return;
-  }
-  const bool by_nodes = one_in(2);
-  training.arguments.emplace_back("hierarchical", by_nodes);
-  training.arguments.emplace_back("flatten", one_in(2));
-  if (algorithm.find("decentralized") != std::string::npos) {
-    training.arguments.emplace_back("communication_interval", int64_t{1 + below(2)});
-  }
-  const int32_t members = by_nodes ? (training.ranks == 4 ? 2 : 1) : training.ranks;
-  if (algorithm == "decentralized" && members % 2 == 0) {
-    training.arguments.emplace_back("peer_selection_mode",
-                                    one_of<std::string>({"all", "shift_one"}));
-  }
-}
-
-// The one mode that trains as ddp does.
-void draw_synchronous_server(ShardedCase& training) {
-  training.strategy = "parameter_server";
-  training.servers = 1 + below(3);
-  training.keeps_gradients = one_in(2);
-  training.saves = false;  // its file has no state of the optimizer
-  training.arguments = {{"servers", int64_t{training.servers}}};
-}
-
-void draw_mode_of_server(ShardedCase& training) {
-  const auto mode = one_of<std::string>({"sync", "batched", "async", "ssp"});
-  training.arguments.emplace_back("mode", mode);
-  if (mode == "batched") {
-    training.arguments.emplace_back("batch", int64_t{1 + below(training.ranks)});
-    training.arguments.emplace_back("drop_late", one_in(2));
-  }
-  if (mode == "ssp") {
-    training.arguments.emplace_back("max_staleness", int64_t{below(3)});
-  }
-}
-
-ShardedCase any_training() {
-  ShardedCase training;
-  training.ranks = one_of<int32_t>({1, 2, 2, 3, 4, 4});
-  training.hidden = 1 + below(9);
-  training.freezes_first = one_in(5);
-  training.adam = one_in(4);
-  training.steps = 1 + below(3);
-  training.accumulate = 1 + below(2);
-  training.saves = one_in(2);
-  return training;
+// The devices of a rank divide its two samples.
+void draw_ddp2(ShardedCase& training) {
+  training.strategy = "ddp2";
+  training.devices = 2;
 }
 
 }  // namespace
 
-rc::Gen<ShardedCase> bagua_cases() {
-  return rc::gen::exec([] {
-    ShardedCase training = any_training();
-    training.strategy = "bagua";
-    training.steps = 2 + below(3);
-    training.keeps_gradients = one_in(2);
-    draw_algorithm(training);
-    return training;
-  });
-}
-
-rc::Gen<ShardedCase> server_cases() {
-  return rc::gen::exec([] {
-    ShardedCase training = any_training();
-    draw_synchronous_server(training);
-    draw_mode_of_server(training);
-    return training;
-  });
-}
-
 rc::Gen<ShardedCase> sharded_cases() {
   return rc::gen::exec([] {
     ShardedCase training = any_training();
-    switch (below(9)) {
+    switch (drawn_below(10)) {
       case 0: draw_fsdp(training); break;
       case 1: draw_fsdp2(training); break;
       case 2: draw_fairscale(training); break;
@@ -217,10 +119,11 @@ rc::Gen<ShardedCase> sharded_cases() {
       case 4:
         training.strategy = "ddp";
         training.divides_optimizer = true;
-        training.in_buckets = one_in(2);
+        training.in_buckets = once_in(2);
         break;
       case 5: draw_horovod(training); break;
       case 6: draw_synchronous_server(training); break;
+      case 7: draw_ddp2(training); break;
       default: draw_deepspeed(training); break;
     }
     return training;
@@ -253,6 +156,7 @@ TrainingPlan plan_of(const ShardedCase& training, const Network& network) {
   plan.integer_values = true;
   plan.world_size = training.world_size();
   plan.barrier_is_all_reduce = false;
+  plan.autocast_of_cuda = training.on_gpus;
   plan.optimizers.front().kind = training.adam ? OptimizerKind::adam : OptimizerKind::sgd;
   plan.optimizers.front().lr = 0.125;
   if (training.qadam) {
@@ -324,10 +228,10 @@ Program train_sharded(Rank& rank, const ShardedCase* training, const Network* ne
 std::ostream& operator<<(std::ostream& out, const ShardedCase& training) {
   out << fmt::format(
       "{} on {} ranks and {} servers, hidden {}, first frozen {}, adam {}, steps {}, "
-      "accumulate {} (locally {}), divides optimizer {} in buckets {}, saves {}",
+      "accumulate {} (locally {}), divides optimizer {} in buckets {}, saves {}, devices {}",
       training.strategy, training.ranks, training.servers, training.hidden, training.freezes_first,
       training.adam, training.steps, training.accumulate, training.accumulates_locally,
-      training.divides_optimizer, training.in_buckets, training.saves);
+      training.divides_optimizer, training.in_buckets, training.saves, training.devices);
   for (const auto& [name, value] : training.arguments) {
     out << ", " << name << " = ";
     if (const bool* truth = std::get_if<bool>(&value)) {

@@ -28,7 +28,9 @@ struct ShardedCase {
   int32_t hidden = 4;
   bool freezes_first = false;
   bool adam = false;
-  bool qadam = false;  ///< Bagua's optimizer
+  bool qadam = false;    ///< Bagua's optimizer
+  bool on_gpus = false;  ///< for what raises on the CPU
+  int32_t devices = 1;   ///< of a rank, which divide its batch
   int64_t steps = 2;
   int64_t accumulate = 1;
   bool saves = false;  ///< a checkpoint at the end
@@ -37,6 +39,10 @@ struct ShardedCase {
 rc::Gen<ShardedCase> sharded_cases();
 /// Trainings under Bagua, by any of its algorithms.
 rc::Gen<ShardedCase> bagua_cases();
+/// Trainings under Horovod, by any of its operations, in process sets and groups.
+rc::Gen<ShardedCase> horovod_cases();
+/// Trainings whose ranks average their models now and then.
+rc::Gen<ShardedCase> averaging_cases();
 /// Trainings with parameter servers, in any of their modes.
 rc::Gen<ShardedCase> server_cases();
 Network network_of(const ShardedCase& training);

@@ -23,7 +23,7 @@ std::string kind_of(const ShardedCase& training) {
     return "ZeroRedundancyOptimizer";
   }
   for (const auto& [name, value] : training.arguments) {
-    if (name == "algorithm" || name == "mode") {
+    if (name == "algorithm" || name == "mode" || name == "op" || name == "ddp_comm_hook") {
       return training.strategy + " " + std::get<std::string>(value);
     }
   }
@@ -45,6 +45,7 @@ std::vector<std::vector<double>> parameters_of(const ShardedCase& training) {
   const Network network = network_of(training);
   RunOptions options = world_of(training.world_size());
   options.ranks_per_node = training.world_size() == 4 ? 2 : training.world_size();
+  options.devices_per_rank = training.devices;
   options.network = &network;
   std::vector<EndOfRank> ends(static_cast<size_t>(training.world_size()));
   const Arm arm = run_simulated(options, [&](Rank& rank, Seen& seen) {
@@ -84,6 +85,7 @@ ShardedCase under_ddp(ShardedCase training) {
   training.arguments.clear();
   training.divides_optimizer = false;
   training.accumulates_locally = true;
+  training.devices = 1;
   training.keeps_gradients = false;
   training.saves = false;
   return training;
@@ -153,6 +155,7 @@ void check_both_worlds(const char* property, const rc::Gen<ShardedCase>& cases) 
     const Network network = network_of(training);
     RunOptions options = world_of(training.world_size());
     options.ranks_per_node = training.world_size() == 4 ? 2 : training.world_size();
+    options.devices_per_rank = training.devices;
     options.network = &network;
     // Both worlds run the body, and each rank of each appends to a list of its own.
     Verdict verdict = judge(worlds, options, [&](Rank& rank, Seen& seen) -> Program {
@@ -200,6 +203,15 @@ TEST_CASE("a sharded training does the same in both worlds") {
 
 TEST_CASE("a training under Bagua does the same in both worlds") {
   check_both_worlds("a training under Bagua does the same in both worlds", bagua_cases());
+}
+
+TEST_CASE("a training under Horovod does the same in both worlds") {
+  check_both_worlds("a training under Horovod does the same in both worlds", horovod_cases());
+}
+
+TEST_CASE("a training that averages models does the same in both worlds") {
+  check_both_worlds("a training that averages models does the same in both worlds",
+                    averaging_cases());
 }
 
 TEST_CASE("a training with parameter servers does the same in both worlds") {

@@ -42,6 +42,7 @@ struct WayToTrain {
   std::string strategy;
   std::string lightning = "2.6";
   std::string optimizer = "Adam: {lr: 0.01}";
+  bool by_horovodrun = false;
 };
 
 std::string wrapped() {
@@ -143,6 +144,36 @@ WayToTrain hybrid(const Devices& devices) {
   }
 }
 
+WayToTrain bagua() {
+  return {fmt::format("{{BaguaStrategy: {{algorithm: {}, hierarchical: {}, bucket_size_mb: {}}}}}",
+                      one_of({"gradient_allreduce", "bytegrad", "decentralized"}),
+                      one_of({"false", "true"}), one_of({"0.0001", "10"})),
+          "1.9"};
+}
+
+WayToTrain averaging() {
+  return {fmt::format(
+      "{{DDPStrategy: {{ddp_comm_hook: {}, model_averaging_period: {}{}}}}}",
+      one_of({"post_localSGD_hook, ddp_comm_state: {start_localSGD_iter: 1}", "noop_hook"}),
+      *rc::gen::element(1, 2, 3), one_of({"", ", outer_optimizer: {lr: 0.5, momentum: 0.0}"}))};
+}
+
+WayToTrain horovod_ranks() {
+  WayToTrain way{fmt::format("{{HorovodStrategy: {{num_groups: {}, cache_capacity: {}}}}}",
+                             *rc::gen::element(0, 0, 1, 2), *rc::gen::element(0, 1024)),
+                 "1.9"};
+  way.by_horovodrun = true;
+  return way;
+}
+
+std::string horovodrun_of(const Devices& devices) {
+  std::string hosts;
+  for (int node = 0; node < devices.nodes; ++node) {
+    hosts += fmt::format("{}{}", node == 0 ? "" : ", ", devices.of_node);
+  }
+  return fmt::format("launcher: {{horovodrun: {{np: {}, hosts: [{}]}}}}\n", devices.all(), hosts);
+}
+
 /// Below it ranks divide weights.
 constexpr int first_of_replicas = 11;
 
@@ -159,6 +190,9 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
     case 8: return deepspeed();
     case 9: return zero_redundancy();
     case 10: return fairscale();
+    case 11: return bagua();
+    case 12: return averaging();
+    case 13: return horovod_ranks();
     default:
       return {one_of({"ddp", "ddp", "ddp_find_unused_parameters_true",
                       "{DDPStrategy: {static_graph: true}}",
@@ -168,7 +202,7 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
 }
 
 WideCase wide_training() {
-  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 16));
+  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 19));
   // Of ranks that divide the weights few are alike, unless there are many.
   const bool has_neighbours = kind < 4;
   const int nodes = kind == 0                  ? *rc::gen::element(12, 18, 24)
@@ -205,12 +239,14 @@ WideCase wide_training() {
       "model: {{input: [6], layers: [{{Linear: [6, {}]}}, {}, {{Linear: [{}, 3]}}], loss: "
       "MSELoss}}\n"
       "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
-      "trainer: {{accelerator: gpu, devices: {}, num_nodes: {}, strategy: {}, max_epochs: {}{}}}\n"
-      "{}",
+      "trainer: {{accelerator: gpu, devices: {}{}, strategy: {}, max_epochs: {}{}}}\n"
+      "{}{}",
       way.lightning, nodes, way.optimizer, hidden,
       has_neighbours ? "ReLU" : one_of({"ReLU", fmt::format("{{BatchNorm1d: {}}}", hidden)}),
       hidden, std::max(samples, 1), own_size.empty() ? fmt::to_string(batch) : own_size, loader,
-      validation, devices, nodes, way.strategy, *rc::gen::inRange(1, 4), trainer,
+      validation, devices, way.by_horovodrun ? "" : fmt::format(", num_nodes: {}", nodes),
+      way.strategy, *rc::gen::inRange(1, 4), trainer,
+      way.by_horovodrun ? horovodrun_of({nodes, devices}) : "",
       program.empty() ? "" : "program: " + program + "\n")};
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "cli/render/answer_lines.hpp"
 #include "cli/render/sweep/sweep_view.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/measure/cost.hpp"
@@ -212,6 +213,14 @@ std::string render(std::vector<TableRow>& rows, const std::vector<std::string>& 
   return text;
 }
 
+// Batch sizes, micro-batches, or devices that have batches of their own.
+bool varies_batches(const std::vector<std::string>& keys) {
+  return std::ranges::any_of(keys, [](const std::string& key) {
+    return key.ends_with("batch_size") || key.ends_with("accumulate_grad_batches") ||
+           key.ends_with("devices") || key.ends_with("num_nodes") || key.ends_with("gpus");
+  });
+}
+
 }  // namespace
 
 std::string sweep_table(const ShownSweep& sweep, const Style& style) {
@@ -232,7 +241,11 @@ std::string sweep_table(const ShownSweep& sweep, const Style& style) {
   text += sweep.header.shards > 1
               ? fmt::format(" · shard {}/{}", sweep.header.shard, sweep.header.shards)
               : "";
-  return text + "\n" + render(rows, titles, style) + counts_of(sweep, verdicts);
+  text += "\n" + render(rows, titles, style) + counts_of(sweep, verdicts);
+  if (rows.size() > 1 && varies_batches(sweep.header.keys)) {
+    text += not_convergence;
+  }
+  return text;
 }
 
 }  // namespace lockstep::cli

@@ -9,6 +9,7 @@
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/local_model/scaled_step.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
@@ -265,9 +266,22 @@ std::vector<int64_t> DistributedDataParallel::kinds_of_ranks(const RanksOfRun& r
   return kinds.kinds();
 }
 
+// Behind its start post_localSGD_hook reduces gradients within nodes.
+Neighbourhoods DistributedDataParallel::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  const bool has_subgroups = options_.hook.kind == HookOptions::Kind::post_local_sgd &&
+                             options_.hook.post_local_sgd.reduces_gradients_locally;
+  return has_subgroups && run.of_node > 1 && run.of_node < run.all
+             ? neighbours_in_order(run.all, run.of_node)
+             : Neighbourhoods();
+}
+
 int64_t DistributedDataParallel::steps_alike(int64_t) const {
   return std::min(hook_ ? hook_->steps_alike() : all_steps,
                   averager_ ? averager_->steps_alike() : all_steps);
+}
+
+int64_t DistributedDataParallel::steps_of_cycle(int64_t) const {
+  return averager_ ? averager_->steps_of_cycle() : 1;
 }
 
 void DistributedDataParallel::leave_out(int64_t steps, int64_t) {
@@ -283,6 +297,10 @@ std::vector<KnownDifference> DistributedDataParallel::known_differences() {
   std::vector<KnownDifference> known = differences_of(options_.hook);
   if (averager_) {
     known.push_back(averager_->difference());
+  }
+  if (!options_.broadcast_buffers) {
+    add_statistics_kept_apart(replica_, plan().world_size,
+                              "broadcast_buffers is false: no running statistics are sent", known);
   }
   return known;
 }

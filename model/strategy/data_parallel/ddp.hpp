@@ -38,8 +38,10 @@ class DistributedDataParallel final : public DistributedStrategy {
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
   int64_t steps_alike(int64_t forwards) const override;
+  int64_t steps_of_cycle(int64_t forwards) const override;
   void leave_out(int64_t steps, int64_t forwards) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
+  Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   Slice loss() const override { return replica_.loss(); }

@@ -32,6 +32,10 @@ Program DataParallelInNodes::setup(Rank& rank, Stage stage) {
   require_forward_sync_ = true;
 }
 
+std::vector<int64_t> DataParallelInNodes::kinds_of_ranks(const RanksOfRun& run) {
+  return std::vector<int64_t>(static_cast<size_t>(run.all), 0);
+}
+
 Program DataParallelInNodes::before_forward(Rank& rank, bool with_gradients) {
   if (with_gradients) {
     reducer_->raise_if_unfinished();

@@ -27,6 +27,8 @@ class DataParallelInNodes final : public DistributedStrategy {
   /// leaves the node.
   Program reduce(Rank&, Slice, Reduction, SiteId) override { co_return; }
 
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
+  std::vector<KnownDifference> known_differences() override { return node_.known_differences(); }
   std::vector<Transfer> transfers_per_step() const override;
   Slice loss() const override { return node_.loss(); }
   Ticket loss_ready() const override { return node_.loss_ready(); }

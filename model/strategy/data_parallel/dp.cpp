@@ -79,7 +79,16 @@ Program DataParallel::forward(Rank& rank, const Batch& batch, const StepOptions&
     loss_ready_ = of_whole_batch_.forward(rank, batch, options, outputs(), transfers_);
   } else {
     gather_losses(rank);  // 4, 5
+    if (options.training) {
+      uneven_.note(parts_);
+    }
   }
+}
+
+std::vector<KnownDifference> DataParallel::known_differences() {
+  std::vector<KnownDifference> known;
+  uneven_.add_difference(*plan_->network, known);
+  return known;
 }
 
 void DataParallel::forward_to_output(Rank& rank, Copy& copy, const Batch& part,

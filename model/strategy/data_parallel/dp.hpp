@@ -4,6 +4,7 @@
 
 #include "model/strategy/data_parallel/gathered_loss.hpp"
 #include "model/strategy/data_parallel/one_process.hpp"
+#include "model/strategy/data_parallel/uneven_chunks.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/registry.hpp"
 
@@ -25,6 +26,7 @@ class DataParallel final : public OneProcessStrategy {
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return copies_.front().replica; }
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
+  std::vector<KnownDifference> known_differences() override;
   bool steps_on_copies() const override { return copies_.size() > 1; }
   std::vector<Batch> parts(const Batch& batch) const override;
   Replica& copy(size_t part) override { return copies_[part].replica; }
@@ -59,6 +61,7 @@ class DataParallel final : public OneProcessStrategy {
   Slice gathered_;               ///< one loss a used device, on device 0
   Slice loss_;                   ///< their mean
   GatheredLoss of_whole_batch_;  ///< in place of these, where outputs are gathered
+  UnevenChunks uneven_;
   Ticket loss_ready_;
   Transfers transfers_;
 };

@@ -4,6 +4,7 @@
 
 #include "model/strategy/exchange/collective_parts.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 #include "model/strategy/server/server_sites.hpp"
 
 namespace lockstep {
@@ -188,13 +189,10 @@ std::vector<KnownDifference> ParameterServer::known_differences() {
       options_.mode == ServerMode::sync || (options_.mode == ServerMode::batched &&
                                             options_.batch == plan().world_size - options_.servers);
   std::vector<KnownDifference> told;
-  if (keeps_statistics_apart()) {
-    told.push_back(
-        {"workers push gradients and pull weights; nothing sends the running statistics "
-         "of batch norm",
-         "use a norm without running statistics, such as LayerNorm or GroupNorm",
-         DifferenceKind::of_buffers});
-  }
+  add_statistics_kept_apart(replica(), plan().world_size - options_.servers,
+                            "workers push gradients and pull weights; nothing sends the running "
+                            "statistics of batch norm",
+                            told);
   if (clips_ && plan().world_size - options_.servers > 1) {
     told.push_back({"each worker clips its own gradient, before servers average them",
                     "leave gradient_clip_val out, or use strategy: ddp, which clips the average"});
@@ -206,14 +204,6 @@ std::vector<KnownDifference> ParameterServer::known_differences() {
                   plan().world_size - options_.servers > 1 ? DifferenceKind::of_replicas_for_now
                                                            : DifferenceKind::by_design});
   return told;
-}
-
-bool ParameterServer::keeps_statistics_apart() {
-  const std::vector<Replica::Buffer>& buffers = replica().buffers();
-  return plan().world_size - options_.servers > 1 &&
-         std::ranges::any_of(buffers, [this](const Replica::Buffer& buffer) {
-           return replica().network().layers[buffer.layer].kind == LayerKind::batch_norm;
-         });
 }
 
 std::string ParameterServer::no_sync_refusal() const {

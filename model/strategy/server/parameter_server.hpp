@@ -43,7 +43,6 @@ class ParameterServer final : public ReplicatedDataParallel {
   void allocate(Rank& rank);
   Program call(Rank& rank, WorkerMessage message, SiteId site);
   void say(Rank& rank, const WorkerMessage& message);
-  bool keeps_statistics_apart();
 
   ServerOptions options_;
   FlatWeights layout_;

@@ -130,6 +130,7 @@ struct RankLog {
   std::optional<Staleness> staleness;        ///< of the gradients that a server received
   std::vector<WeightUpdate> weight_updates;  ///< in order; the first of them, of many
   int64_t steps = 0;                         ///< optimizer steps
+  int64_t steps_of_cycle = 1;                ///< Strategy::steps_of_cycle, of the last fit
   int64_t epochs = 0;                        ///< training epochs that ended
   std::set<std::string> hooks;               ///< of the program, that ran
   bool found_no_batches = false;             ///< a fit ended at once, as its loader has none

@@ -71,8 +71,12 @@ ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program) {
   return [program](Rank& rank) { return run(rank, program); };
 }
 
-bool Training::gathers() const {
+bool Training::has_process_group() const {
   return strategy_->has_process_group() || program_.settings.stands_for > 1;
+}
+
+Task<Slice> Training::gather_rows(Slice part, std::vector<int64_t> shape, SiteId site) {
+  co_return co_await strategy_->gather_rows(rank_, part, std::move(shape), site);
 }
 
 int64_t TrainerSettings::Limit::of(int64_t available) const {

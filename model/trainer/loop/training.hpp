@@ -70,12 +70,14 @@ class Training final : public TrainerScope {
   std::optional<Value> lookup(std::string_view name) override;
   Task<Flow> run(const Statement& statement, Frame& frame) override;
   Program refresh_callback_metrics() override;
-  bool gathers() const override;
+  bool has_process_group() const override;
+  Task<Slice> gather_rows(Slice part, std::vector<int64_t> shape, SiteId site) override;
   bool is_column(std::string_view name) const override;
   void list_grew(const std::string& name) override;
   void name_bound(const std::string& name) override { kept_lists_.bound(name); }
   void list_read(const std::string& name, SiteId site) override;
   std::optional<Value> parameter(std::string_view name) override;
+  void tell_changing_weights(std::string_view name);
 
   // For the loops.
   Rank& rank() { return rank_; }

@@ -301,6 +301,7 @@ void Training::note_taken_over() {
 void Training::count_step() {
   ++progress.global_step;
   log_.steps = progress.global_step;
+  log_.steps_of_cycle = strategy_->steps_of_cycle(program_.trainer.accumulate_grad_batches);
 }
 
 // Clips just before the step: nothing looks at the gradients in between.

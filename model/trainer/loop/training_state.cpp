@@ -72,6 +72,14 @@ std::string remedy_for_shard(std::string_view gathers, bool has_statement) {
 }
 }  // namespace
 
+void Training::tell_changing_weights(std::string_view name) {
+  if (const std::string why = strategy_->weights_change_beside(); !why.empty()) {
+    log_.add({"LS203", interpreter_.site(),
+              fmt::format("parameter `{}` is read while it may be written: {}", name, why),
+              "read it behind `fit`, or take an algorithm that averages in step"});
+  }
+}
+
 std::optional<Value> Training::parameter(std::string_view name) {
   if (!is_set_up_) {
     throw OperationError("parameters have no values before the trainer has set up the model",
@@ -92,6 +100,7 @@ std::optional<Value> Training::parameter(std::string_view name) {
             "the parameter is sharded: no rank holds it whole between steps",
             remedy_for_shard(program_.gathers_parameters, strategy_->has_whole_parameters()));
       }
+      tell_changing_weights(name);
       Tensor read{{tensor.shape.begin(), tensor.shape.end()}, rank_.read(value)};
       if (read.values.empty() && value.elements > 0) {
         throw OperationError("parameters carry no values here: numerics are off",

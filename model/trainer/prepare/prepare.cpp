@@ -258,6 +258,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   settings.value_budget = world.value_budget;
   settings.stands_for = world.stands_for;
   settings.joins_evaluation = world.joins_evaluation;
+  settings.gathers_rows = world.gathers_rows || preparation.placement.traits.gathers_rows;
   if (scenario.program) {
     preparation.sites.merge(sites_of(*scenario.program));
   }

@@ -68,6 +68,7 @@ struct WorldAbilities {
   bool repeats_operations = false;
   /// It runs on one device what is meant for so many ranks, for comparison.
   int32_t stands_for = 1;
+  bool gathers_rows = false;      ///< there as StrategyTraits of those ranks
   bool joins_evaluation = false;  ///< there it evaluates each sample as often as those ranks do
   /// It clips so where the program asks for nothing else, as the strategy that it stands for does.
   std::optional<GradientClipping> clips_as{};

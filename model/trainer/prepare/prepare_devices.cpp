@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/framework/strategy_versions.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
@@ -119,26 +120,40 @@ void set_named_arguments(const Placement& placement, StrategyArguments& argument
   }
 }
 
+void set_variable(Preparation& preparation, const StrategyEntry& entry,
+                  const EnvironmentVariable& variable, StrategyArguments& arguments) {
+  const auto read = std::ranges::find(entry.variables, variable.name, &StrategyVariable::name);
+  if (read == entry.variables.end()) {
+    return;
+  }
+  const std::optional<double> number = number_of(variable.value);
+  const bool is_whole = number && *number == std::floor(*number) && std::abs(*number) < 1e15;
+  if (!number || *number < 0 || (read->unit == 0 && !is_whole)) {
+    add_problem(preparation, Kind::invalid, variable.place,
+                fmt::format("{} is not a number that {} can take", variable.value, variable.name),
+                "write digits");
+  } else if (read->unit == 0) {
+    arguments.set(read->argument, static_cast<int64_t>(*number));
+  } else {
+    arguments.set(read->argument, *number / read->unit);
+  }
+}
+
 // Those of the environment, which the strategy reads itself: the arguments of the scenario come
-// after them.
+// after them. `deterministic` sets one of Horovod's until 2.0 (accelerator_connector.py).
 void set_variables(Preparation& preparation, const StrategyEntry& entry,
                    StrategyArguments& arguments) {
   for (const EnvironmentVariable& variable : preparation.scenario->env) {
-    const auto read = std::ranges::find(entry.variables, variable.name, &StrategyVariable::name);
-    if (read == entry.variables.end()) {
-      continue;
-    }
-    const std::optional<double> number = number_of(variable.value);
-    const bool is_whole = number && *number == std::floor(*number) && std::abs(*number) < 1e15;
-    if (!number || *number < 0 || (read->unit == 0 && !is_whole)) {
-      add_problem(preparation, Kind::invalid, variable.place,
-                  fmt::format("{} is not a number that {} can take", variable.value, variable.name),
-                  "write digits");
-    } else if (read->unit == 0) {
-      arguments.set(read->argument, static_cast<int64_t>(*number));
-    } else {
-      arguments.set(read->argument, *number / read->unit);
-    }
+    set_variable(preparation, entry, variable, arguments);
+  }
+  const TrainerSpec& trainer = *preparation.scenario->trainer;
+  if (preparation.placement.lightning < v2_0 && trainer.deterministic &&
+      !is_zero(*trainer.deterministic)) {
+    EnvironmentVariable none;
+    none.name = "HOROVOD_FUSION_THRESHOLD";
+    none.value = "0";
+    none.place = trainer.deterministic->place;
+    set_variable(preparation, entry, none, arguments);
   }
 }
 

@@ -21,6 +21,8 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
 ProgramSettings prepare_common(Preparation& preparation);
 /// Whether the statements are Horovod's: `process_group: {backend: horovod}`.
 bool meets_by_name(const Scenario& scenario);
+/// Null, false or 0.
+bool is_zero(const PlainValue& value);
 /// Statements that Horovod does not have, and names where nothing meets by them.
 void check_names_of_calls(Preparation& preparation);
 /// World size and program of a bare program.

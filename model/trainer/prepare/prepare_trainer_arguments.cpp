@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
@@ -27,12 +28,12 @@ void add_note(Preparation& preparation, const SourcePlace& place, std::string_vi
   add_problem(preparation, Kind::note, place, fmt::format("`{}` has no effect here", name));
 }
 
+}  // namespace
+
 bool is_zero(const PlainValue& value) {
   const bool* truth = value.get_if<bool>();
   return value.is_null() || (truth != nullptr ? !*truth : value.number() == 0.0);
 }
-
-}  // namespace
 
 bool overfits(const TrainerSpec& trainer) {
   return trainer.overfit_batches && !is_zero(*trainer.overfit_batches);
@@ -96,6 +97,13 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
   }
 }
 
+// `deterministic` sets a variable until 2.0, which Horovod reads (accelerator_connector.py).
+bool turns_fusion_off(const Preparation& preparation) {
+  return preparation.placement.lightning < v2_0 &&
+         std::ranges::count(preparation.placement.strategy_variables,
+                            "HOROVOD_FUSION_THRESHOLD") != 0;
+}
+
 // Arguments that differ from the default and have no effect on what is modelled.
 void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   const auto note_if = [&](const auto& given, bool differs, const char* name) {
@@ -110,7 +118,9 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
           !trainer.gradient_clip_val &&
               value_or(trainer.gradient_clip_algorithm, std::string("norm")) != "norm",
           "gradient_clip_algorithm");
-  note_if(trainer.deterministic, trainer.deterministic && !is_zero(*trainer.deterministic),
+  note_if(trainer.deterministic,
+          trainer.deterministic && !is_zero(*trainer.deterministic) &&
+              !turns_fusion_off(preparation),
           "deterministic");
   note_if(trainer.benchmark, is(trainer.benchmark, true), "benchmark");
   note_if(trainer.inference_mode, is(trainer.inference_mode, false), "inference_mode");

@@ -24,6 +24,9 @@ void set_argument(const std::string& name, const PlainValue& value, StrategyArgu
     for (const PlainEntry& entry : *map) {
       set_argument(name + "." + entry.key, entry.value, arguments);
     }
+    if (map->empty()) {  // it says something nevertheless
+      arguments.set(name, std::vector<std::string>());
+    }
   } else {
     arguments.set(name, std::monostate());
   }

@@ -7,7 +7,9 @@
 #include "model/strategy/data_parallel/bagua/bagua_sites.hpp"
 #include "model/strategy/data_parallel/bagua/decentralized.hpp"
 #include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/scaled_step.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 
 namespace lockstep {
 
@@ -230,6 +232,30 @@ bool Bagua::is_due_for_reset() const {
          forwards_ == options_.warmup_steps + 1 && !weights_.empty();
 }
 
+// Messages between peers tell ranks apart.
+std::vector<int64_t> Bagua::kinds_of_ranks(const RanksOfRun& run) {
+  switch (options_.algorithm) {
+    case BaguaAlgorithm::low_precision_decentralized: return {};
+    case BaguaAlgorithm::decentralized:
+      if (options_.shift_one) {
+        return {};
+      }
+      break;
+    case BaguaAlgorithm::gradient_allreduce:
+    case BaguaAlgorithm::bytegrad:
+    case BaguaAlgorithm::qadam:
+    case BaguaAlgorithm::async: break;
+  }
+  return std::vector<int64_t>(static_cast<size_t>(run.all), 0);
+}
+
+// In hierarchical mode the leader of each node exchanges with the others of its node.
+Neighbourhoods Bagua::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  return options_.hierarchical && run.of_node > 1 && run.of_node < run.all
+             ? neighbours_in_order(run.all, run.of_node)
+             : Neighbourhoods();
+}
+
 int64_t Bagua::steps_alike(int64_t forwards) const {
   if (exchange_ == nullptr) {
     return all_steps;
@@ -243,6 +269,20 @@ int64_t Bagua::steps_alike(int64_t forwards) const {
     alike = std::min(alike, of_forwards == all_steps ? all_steps : of_forwards / forwards);
   }
   return alike;
+}
+
+// Training holds the lock from the start of a forward to the end of its backward
+// (async_model_average.py).
+std::string Bagua::weights_change_beside() const {
+  return options_.algorithm == BaguaAlgorithm::async && exchange_ != nullptr && forwards_ > 0 &&
+                 plan().world_size > 1
+             ? "the thread that averages weights changes them whenever no forward or backward "
+               "holds its lock"
+             : "";
+}
+
+int64_t Bagua::steps_of_cycle(int64_t forwards) const {
+  return exchange_ == nullptr ? 1 : exchange_->steps_of_cycle(forwards);
 }
 
 void Bagua::leave_out(int64_t steps, int64_t forwards) {
@@ -295,20 +335,28 @@ Program Bagua::reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) 
 }
 
 std::vector<KnownDifference> Bagua::known_differences() {
+  std::vector<KnownDifference> known;
+  add_statistics_kept_apart(replica(), plan().world_size,
+                            "Bagua's wrapper exchanges what is trained; nothing sends the running "
+                            "statistics of batch norm",
+                            known);
   switch (options_.algorithm) {
-    case BaguaAlgorithm::gradient_allreduce: return {};
+    case BaguaAlgorithm::gradient_allreduce: break;
     case BaguaAlgorithm::bytegrad:
-      return {{"bytegrad rounds gradients", "", DifferenceKind::by_design}};
+      known.push_back({"bytegrad rounds gradients", "", DifferenceKind::by_design});
+      break;
     case BaguaAlgorithm::qadam:
-      return {{"qadam averages first moments, and rounds them", "", DifferenceKind::by_design}};
+      known.push_back(
+          {"qadam averages first moments, and rounds them", "", DifferenceKind::by_design});
+      break;
     case BaguaAlgorithm::decentralized:
     case BaguaAlgorithm::low_precision_decentralized:
     case BaguaAlgorithm::async:
-      return {{"ranks average weights, not gradients", "",
-               plan().world_size > 1 ? DifferenceKind::of_replicas_for_good
-                                     : DifferenceKind::by_design}};
+      known.push_back({"ranks average weights, not gradients", "",
+                       plan().world_size > 1 ? DifferenceKind::of_replicas_for_good
+                                             : DifferenceKind::by_design});
   }
-  return {};
+  return known;
 }
 
 std::optional<double> Bagua::compression_error(Rank& rank) {

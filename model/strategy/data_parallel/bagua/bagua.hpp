@@ -27,7 +27,11 @@ class Bagua final : public ReplicatedDataParallel {
   Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
   std::optional<double> compression_error(Rank& rank) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
+  Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
   int64_t steps_alike(int64_t forwards) const override;
+  std::string weights_change_beside() const override;
+  int64_t steps_of_cycle(int64_t forwards) const override;
   void leave_out(int64_t steps, int64_t forwards) override;
 
  protected:

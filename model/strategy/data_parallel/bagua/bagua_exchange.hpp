@@ -16,6 +16,7 @@ class BaguaExchange : public GradientExchange {
   virtual Program step_taken(Rank& rank, size_t optimizer);
   /// As of a Strategy.
   virtual int64_t steps_alike(int64_t /*forwards*/) const { return all_steps; }
+  virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }
   virtual void leave_out(int64_t /*forwards*/) {}
   /// The fit ends: frees what it has.
   virtual Program end(Rank& rank) = 0;

@@ -17,10 +17,10 @@ Program BaguaGroups::make(Rank& rank, bool hierarchical) {
     co_return;  // the world is the group of the one or of the other
   }
   const CommunicationOptions options{communication_stream, {}, site_id(bagua_sites::make_groups)};
-  const Rank::NewGroup node = rank.split_group(world_group, index_, options);
+  const Rank::NewGroup node = rank.split_group(world_group, ColorRule{of_node}, options);
   co_await rank.settle(node.ready);
   node_ = node.group;
-  const Rank::NewGroup leaders = rank.split_group(world_group, takes_part_ ? 0 : no_color, options);
+  const Rank::NewGroup leaders = rank.split_group(world_group, ColorRule{of_node, 0}, options);
   co_await rank.settle(leaders.ready);
   group_ = leaders.group;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "model/strategy/data_parallel/bagua/bagua_sites.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 
@@ -59,6 +61,12 @@ int64_t CommunicationInterval::steps_alike(int64_t forwards) const {
 int64_t DecentralizedAverage::steps_alike(int64_t forwards) const {
   constexpr int32_t pair = 2;
   return shift_one_ && groups_->ranks() > pair ? 0 : interval_.steps_alike(forwards);
+}
+
+// Each exchange meets the next peer, of half the members.
+int64_t DecentralizedAverage::steps_of_cycle(int64_t forwards) const {
+  const int64_t steps = interval_.steps_of_cycle(forwards);
+  return shift_one_ ? common_cycle(steps, steps * std::max(1, groups_->ranks() / 2)) : steps;
 }
 
 Program DecentralizedAverage::forward_begins(Rank& rank, bool training) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ class CommunicationInterval {
   void leave_out(int64_t forwards) { forwards_ += forwards; }
   /// Optimizer steps of so many forwards that have it due where the last one had.
   int64_t steps_alike(int64_t forwards) const;
+  int64_t steps_of_cycle(int64_t forwards) const {
+    return interval_ / std::gcd(interval_, forwards);
+  }
 
  private:
   bool is_due(int64_t forward) const { return forward > 0 && (forward - 1) % interval_ == 0; }
@@ -45,6 +49,7 @@ class DecentralizedAverage final : public BaguaExchange {
   Program end(Rank& rank) override;
   Program forward_begins(Rank& rank, bool training) override;
   int64_t steps_alike(int64_t forwards) const override;
+  int64_t steps_of_cycle(int64_t forwards) const override;
   void leave_out(int64_t forwards) override { interval_.leave_out(forwards); }
   void begin(Rank& rank, bool synchronise) override;
   void gradients_ready(Rank&, size_t, Ticket) override {}

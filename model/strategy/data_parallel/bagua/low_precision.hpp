@@ -31,6 +31,9 @@ class LowPrecisionRing final : public BaguaExchange {
   Program forward_begins(Rank& rank, bool training) override;
   Program step_taken(Rank& rank, size_t optimizer) override;
   int64_t steps_alike(int64_t forwards) const override { return interval_.steps_alike(forwards); }
+  int64_t steps_of_cycle(int64_t forwards) const override {
+    return interval_.steps_of_cycle(forwards);
+  }
   void leave_out(int64_t forwards) override { interval_.leave_out(forwards); }
   void begin(Rank&, bool) override {}
   void gradients_ready(Rank&, size_t, Ticket) override {}

@@ -103,7 +103,7 @@ void GradientNegotiation::hand_over(Rank& rank, size_t parameter, Ticket done, b
                   static_cast<int64_t>(parameter)};
   request.dtype = travels.dtype;
   request.elements = travels.elements;
-  request.reduction = Reduction::avg;
+  request.reduction = options_.sums ? Reduction::sum : Reduction::avg;
   sent.handle = negotiator_->submit(rank, request, travels, {}, ready);
   handed_over_[parameter] = true;
   in_flight_.push_back(sent);

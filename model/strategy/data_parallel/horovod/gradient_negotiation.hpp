@@ -18,6 +18,7 @@ struct GradientNegotiationOptions {
   /// 0: by themselves.
   int64_t groups = 0;
   bool in_half_precision = false;
+  bool sums = false;  ///< op=hvd.Sum, in place of the average
 };
 
 /// What an event of the device is called that stands for a parameter's gradient.

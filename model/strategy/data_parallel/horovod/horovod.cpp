@@ -5,6 +5,7 @@
 
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 
 namespace lockstep {
 
@@ -12,14 +13,6 @@ namespace {
 
 constexpr std::string_view gradients_reduced = "gradients_reduced";
 constexpr int64_t bytes_of_pickle = 14;  ///< around what an object holds
-
-TensorRequest request_of(RequestKind kind, NameSpace space, int64_t number, const Slice& data) {
-  TensorRequest request;
-  request.name = {kind, space, number};
-  request.dtype = data.dtype;
-  request.elements = data.elements;
-  return request;
-}
 
 }  // namespace
 
@@ -85,26 +78,6 @@ Program Horovod::open_process_sets(Rank& rank) {
 
 const std::shared_ptr<Negotiator>& Horovod::of_gradients() const {
   return options_.process_sets.empty() ? negotiator_ : of_set_;
-}
-
-Program Horovod::ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site) {
-  const bool was_open = negotiator_ && negotiator_->is_running();
-  co_await open(rank);
-  const Ticket ready = rank.event({compute_stream, {}, site});
-  const int64_t handle = negotiator_->submit_unnamed(rank, request, data, whole, ready);
-  co_await negotiator_->wait(rank, handle, site);
-  if (!was_open) {
-    co_await join_all(rank, site);
-    co_await negotiator_->stop(rank);
-  }
-}
-
-// hvd.join: this rank supplies zeros until all others have come.
-Program Horovod::join_all(Rank& rank, SiteId site) {
-  const int64_t handle = negotiator_->submit_unnamed(
-      rank, request_of(RequestKind::join, NameSpace::unnamed, 0, Slice{}), {}, {},
-      rank.event({compute_stream, {}, site}));
-  co_await negotiator_->wait(rank, handle, site);
 }
 
 // Construction
@@ -316,60 +289,26 @@ Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
 // A rank whose data have ended goes on to the join of teardown.
 Task<bool> Horovod::join(Rank&) { co_return false; }
 
-// Across ranks
-
-Program Horovod::reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) {
-  if (reduction != Reduction::sum && reduction != Reduction::avg) {
-    throw ProgramException(site, "ValueError: HorovodStrategy.reduce takes mean and sum alone");
-  }
-  if (rank.world_size() == 1) {
-    co_return;
-  }
-  const bool was_open = negotiator_ && negotiator_->is_running();
-  co_await open(rank);
-  co_await join_all(rank, site);
-  TensorRequest request = request_of(RequestKind::all_reduce, NameSpace::unnamed, 0, data);
-  request.reduction = reduction;
-  co_await ask(rank, request, data, {}, site);
-  if (!was_open) {
-    co_await negotiator_->stop(rank);
-  }
-}
-
-// Lightning joins where torch.distributed is initialised, which Horovod does not do.
-Program Horovod::barrier(Rank&, SiteId) { co_return; }
-
-Program Horovod::broadcast(Rank& rank, Slice data, int32_t root, SiteId site) {
-  if (rank.world_size() > 1) {
-    TensorRequest request = request_of(RequestKind::broadcast, NameSpace::unnamed, 0, data);
-    request.root = root;
-    co_await ask(rank, request, data, {}, site);
-  }
-}
-
-Program Horovod::all_gather(Rank& rank, Slice part, Slice whole, SiteId site) {
-  if (rank.world_size() == 1) {
-    co_await DistributedStrategy::all_gather(rank, part, whole, site);
-    co_return;
-  }
-  const bool was_open = negotiator_ && negotiator_->is_running();
-  co_await open(rank);
-  co_await join_all(rank, site);
-  co_await ask(rank, request_of(RequestKind::all_gather, NameSpace::unnamed, 0, part), part, whole,
-               site);
-  if (!was_open) {
-    co_await negotiator_->stop(rank);
-  }
+// Rank 0 coordinates the others, which tell it the same. Adasum pairs ranks, and sets differ.
+std::vector<int64_t> Horovod::kinds_of_ranks(const RanksOfRun& run) {
+  return options_.combines_steps || !options_.process_sets.empty()
+             ? std::vector<int64_t>()
+             : std::vector<int64_t>(static_cast<size_t>(run.all), 0);
 }
 
 std::vector<KnownDifference> Horovod::known_differences() {
+  std::vector<KnownDifference> known;
+  add_statistics_kept_apart(replica(), plan().world_size,
+                            "Horovod averages gradients; nothing sends the running statistics of "
+                            "batch norm after the start",
+                            known);
   if (adasum_) {
-    return {
+    known.push_back(
         {"Adasum combines what the ranks' own steps have changed, not their gradients, and "
          "clipping comes too late for these steps",
-         "", DifferenceKind::by_design}};
+         "", DifferenceKind::by_design});
+    return known;
   }
-  std::vector<KnownDifference> known;
   if (!options_.process_sets.empty()) {
     known.push_back(
         {"process_sets average gradients within each set alone, and a rank of none keeps "
@@ -377,6 +316,12 @@ std::vector<KnownDifference> Horovod::known_differences() {
          "and a value logged with sync_dist is that of all sets together",
          "leave process_sets out, so that all ranks average their gradients",
          DifferenceKind::of_replicas});
+  }
+  if (options_.sums) {
+    known.push_back(
+        {"op: sum adds the gradients of all ranks, which gives the number of ranks times "
+         "their average",
+         "use op: average, or divide the learning rate by the number of ranks"});
   }
   // ASGD's `lambd` decays, too.
   const auto decays = [](const OptimizerPlan& optimizer) {

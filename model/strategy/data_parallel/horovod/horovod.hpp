@@ -43,6 +43,8 @@ class Horovod final : public ReplicatedDataParallel {
   Program barrier(Rank& rank, SiteId site) override;
   Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) override;
   Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) override;
+  Task<Slice> gather_rows(Rank& rank, Slice part, std::vector<int64_t> shape, SiteId site) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// torch.distributed is not initialised.
   bool has_process_group() const override { return false; }
   bool accumulates_without_exchange() const override { return false; }
@@ -63,8 +65,11 @@ class Horovod final : public ReplicatedDataParallel {
   Program send_state(Rank& rank, std::vector<Slice> tensors, int64_t name);
   Program send_names(Rank& rank, size_t optimizer);
   Program send_object(Rank& rank, std::shared_ptr<Negotiator> among, int64_t bytes, int64_t name);
+  static TensorRequest request_of(RequestKind kind, NameSpace space, int64_t number,
+                                  const Slice& data);
   Program join_all(Rank& rank, SiteId site);
-  Program ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site);
+  /// Gives what an all_gather has put together.
+  Task<Slice> ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site);
 
   HorovodOptions options_;
   Rank* rank_ = nullptr;  ///< once it has begun

@@ -21,7 +21,7 @@ constexpr std::array horovod_rows{
     StrategyArgument{"backward_passes_per_step", "int", "1",
                      "backwards that add up before a gradient is handed over"},
     StrategyArgument{"op", "text", "average",
-                     "average: of gradients; adasum: of what the ranks' own steps change"},
+                     "average or sum of gradients; adasum: of what the ranks' own steps change"},
     StrategyArgument{"gradient_predivide_factor", "float", "1.0",
                      "of the average: divides before the sum, and the rest after it"},
     StrategyArgument{"compression", "text", "none", "none, or fp16: gradients travel in 16 bits"},
@@ -157,15 +157,19 @@ double number_from(const StrategyArgumentReader& read, const std::string& name, 
   return value;
 }
 
-// horovod/torch/optimizer.py; over Gloo no Adasum operation is registered (common/operations.cc).
+// horovod/torch/optimizer.py
+void check_predivision(const HorovodOptions& options) {
+  if (options.predivide_factor != 1 && (options.sums || options.combines_steps)) {
+    throw RefusedArgument("ValueError: gradient_predivide_factor not supported with op != Average",
+                          "gradient_predivide_factor", "leave it out");
+  }
+}
+
+// Over Gloo no Adasum operation is registered (common/operations.cc).
 void check_adasum(const TrainingPlan& plan, const HorovodOptions& options) {
   if (!plan.autocast_of_cuda) {
     throw RefusedArgument("RuntimeError: No Adasum operation enabled: on CPUs it needs MPI", "op",
                           "use op: average, or GPUs");
-  }
-  if (options.predivide_factor != 1) {
-    throw RefusedArgument("ValueError: gradient_predivide_factor not supported with op != Average",
-                          "gradient_predivide_factor", "leave it out");
   }
   if (options.in_half_precision) {
     throw UnmodelledArgument("compression: fp16 with op: adasum is not modelled", "compression",
@@ -186,9 +190,10 @@ HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& a
     throw ArgumentProblem("strategy argument num_groups must be at least 0", "num_groups");
   }
   const std::string op = read.text("op");
-  if (op != "average" && op != "adasum") {
-    throw ArgumentProblem("strategy argument op must be average or adasum", "op");
+  if (op != "average" && op != "sum" && op != "adasum") {
+    throw ArgumentProblem("strategy argument op must be average, sum or adasum", "op");
   }
+  options.sums = op == "sum";
   const std::string compression = read.text("compression");
   if (compression != "none" && compression != "fp16") {
     throw ArgumentProblem("strategy argument compression must be none or fp16", "compression");
@@ -210,6 +215,7 @@ HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& a
   options.combines_steps = op == "adasum";
   options.process_sets = checked_process_sets(plan, arguments);
   check_with_process_sets(options);
+  check_predivision(options);
   if (options.combines_steps) {
     check_adasum(plan, options);
   }
@@ -245,6 +251,7 @@ StrategyEntry horovod() {
   entry.name = "horovod";
   entry.class_name = "HorovodStrategy";
   entry.arguments.assign(horovod_rows.begin(), horovod_rows.end());
+  entry.traits.gathers_rows = true;
   constexpr double mebibyte = 1024 * 1024;
   entry.variables = {{"HOROVOD_FUSION_THRESHOLD", "fusion_threshold_mb", mebibyte},
                      {"HOROVOD_CYCLE_TIME", "cycle_time_ms", 1},

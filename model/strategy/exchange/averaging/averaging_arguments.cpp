@@ -98,6 +98,12 @@ void add_hierarchy(const StrategyArguments& arguments, AveragingOptions& options
   }
 }
 
+/// `outer_optimizer: {}`, with nothing but defaults.
+bool is_empty_map(const StrategyArguments& arguments, const std::string& name) {
+  const auto* texts = std::get_if<std::vector<std::string>>(arguments.find(name));
+  return texts != nullptr && texts->empty();
+}
+
 void add_outer(const StrategyArguments& arguments, int64_t start_iteration,
                AveragingOptions& options) {
   check_names(arguments, outer_prefix, {"lr", "momentum", "nesterov"}, "the outer optimizer");
@@ -142,7 +148,7 @@ void add_averager(const StrategyArguments& arguments, int64_t start_iteration,
   const bool names_levels =
       arguments.has(averager_argument) || has_any(arguments, "model_averager.");
   const bool names_outer = arguments.has(outer_argument) || has_any(arguments, outer_prefix);
-  if (arguments.has(outer_argument)) {
+  if (arguments.has(outer_argument) && !is_empty_map(arguments, outer_argument)) {
     throw ArgumentProblem("`outer_optimizer` is a map", outer_argument,
                           "write {lr: 0.7, momentum: 0.9, nesterov: true}");
   }

@@ -45,6 +45,14 @@ int64_t HierarchicalModelAverager::steps_alike() const {
   return count_alike(steps_, [this](int64_t step) { return level_of(step); });
 }
 
+int64_t HierarchicalModelAverager::steps_of_cycle() const {
+  int64_t steps = 1;
+  for (const AveragingLevel& level : levels_) {
+    steps = common_cycle(steps, level.period);
+  }
+  return steps;
+}
+
 void HierarchicalModelAverager::leave_out(int64_t steps) {
   const bool averages_all = is_of_all(level_of(steps_), ranks_);  // then each of them does
   steps_ += steps;

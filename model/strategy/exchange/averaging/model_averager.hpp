@@ -46,6 +46,7 @@ class ModelAverager {
   virtual Task<Bytes> average(Rank& rank, size_t optimizer) = 0;
   /// As of a Strategy, by steps of an optimizer.
   virtual int64_t steps_alike() const = 0;
+  virtual int64_t steps_of_cycle() const = 0;
   virtual void leave_out(int64_t steps) = 0;
   /// Between two averagings replicas differ by design; where the one that ends it never came, what
   /// local steps add up to was never averaged.

@@ -13,6 +13,7 @@ class PeriodicModelAverager final : public ModelAverager {
 
   Task<Bytes> average(Rank& rank, size_t optimizer) override;
   int64_t steps_alike() const override;
+  int64_t steps_of_cycle() const override { return period_; }
   void leave_out(int64_t steps) override;
   KnownDifference difference() const override;
 

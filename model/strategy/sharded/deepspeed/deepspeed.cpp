@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 
 namespace lockstep {
@@ -195,6 +196,7 @@ std::vector<KnownDifference> DeepSpeedPartitioned::known_differences() {
   if (partition_) {
     partition_->add_differences(known);
   }
+  add_statistics_kept_apart(replica(), plan().world_size, engine_sends_no_statistics, known);
   add_update_by_own_norms(plan(), known);
   return known;
 }

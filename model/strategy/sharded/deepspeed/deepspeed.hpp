@@ -9,6 +9,9 @@
 
 namespace lockstep {
 
+inline constexpr const char* engine_sends_no_statistics =
+    "DeepSpeed's engine averages gradients; nothing sends the running statistics of batch norm";
+
 struct StrategyEntry;
 
 /// What the engine's no_sync asserts at stages that divide gradients; empty at the others.

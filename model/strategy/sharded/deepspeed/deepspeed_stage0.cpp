@@ -2,6 +2,7 @@
 
 #include "model/strategy/exchange/coalesced.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/master_partition.hpp"
@@ -81,6 +82,7 @@ Program DeepSpeedReplicated::setup(Rank& rank, Stage stage) {
 
 std::vector<KnownDifference> DeepSpeedReplicated::known_differences() {
   std::vector<KnownDifference> known;
+  add_statistics_kept_apart(replica(), plan().world_size, engine_sends_no_statistics, known);
   if (reduction_) {
     for (const auto& [parameter, steps] : reduction_->without_gradient()) {
       known.push_back(updated_without_gradient(

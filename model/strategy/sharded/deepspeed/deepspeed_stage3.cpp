@@ -4,6 +4,7 @@
 
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/forward_of.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 
@@ -239,6 +240,7 @@ std::vector<KnownDifference> DeepSpeedSharded::known_differences() {
   if (master_) {
     master_->add_differences(known);
   }
+  add_statistics_kept_apart(replica(), plan().world_size, engine_sends_no_statistics, known);
   add_update_by_own_norms(plan(), known);
   return known;
 }

@@ -7,6 +7,7 @@
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/local_model/scaled_step.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 #include "model/strategy/sharded/norm_of_own_part.hpp"
 #include "model/strategy/tensor/tensor_mesh.hpp"
 
@@ -237,6 +238,10 @@ std::vector<KnownDifference> UnitSharding::known_differences() {
          "leave out cpu_offload, or accumulate under no_sync alone, where gradients "
          "are added on the device (accumulate_grad_batches does so)"});
   }
+  add_statistics_kept_apart(replica_, plan().world_size,
+                            "FSDP shards and averages parameters; nothing sends the running "
+                            "statistics of batch norm",
+                            known);
   if (clips_by_own_norm_) {
     known.push_back(norm_of_own_part());
   }

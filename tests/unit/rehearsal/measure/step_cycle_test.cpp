@@ -1,0 +1,89 @@
+#include "rehearsal/measure/step_cycle.hpp"
+
+#include <fmt/core.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/rehearsal/measure/advised.hpp"
+#include "tests/unit/rehearsal/rehearsed.hpp"
+
+using namespace lockstep;
+using namespace lockstep::cli;
+using namespace lockstep::test;
+
+namespace step_cycle_test {
+
+namespace {
+
+/// Steps of ten rows each that end after these times.
+std::vector<StepMark> marks(const std::vector<int64_t>& ends) {
+  std::vector<StepMark> steps;
+  for (const int64_t end : ends) {
+    const int64_t row = std::ssize(steps) * 10;
+    StepMark mark;
+    mark.rows = {row, row + 10};
+    mark.finish = Time(end);
+    steps.push_back(mark);
+  }
+  return steps;
+}
+
+RepeatedRows repeated(int64_t begin, int64_t end, int64_t periods, int64_t first_inner) {
+  RepeatedRows rows;
+  rows.begin = begin;
+  rows.end = end;
+  rows.periods = periods;
+  rows.first_inner = first_inner;
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("steps that were left out are where they would have been") {
+  const std::vector<StepMark> steps = marks({1, 2, 3, 4});
+  // 0 1 2 [1 2] [1 2] 3
+  const std::vector<RepeatedRows> twice = {repeated(10, 30, 2, 0)};
+  CHECK(steps_from_last(twice, steps, 100) == std::vector<size_t>{3, 2, 1, 2, 1, 2, 1, 0});
+  CHECK(steps_from_last(twice, steps, 4) == std::vector<size_t>{3, 2, 1, 2});
+  // 0 1 [1 1] 2 [1 [1 1] 2] 3
+  const std::vector<RepeatedRows> nested = {repeated(10, 20, 2, 0), repeated(10, 30, 1, 0)};
+  CHECK(steps_from_last(nested, steps, 100) == std::vector<size_t>{3, 2, 1, 1, 1, 2, 1, 1, 1, 0});
+  CHECK(steps_from_last({}, {}, 5).empty());
+}
+
+TEST_CASE("the usual step is the mean over a cycle") {
+  // Behind the first step 10, 10, 40, twice, and a validation of 500 within the last cycle.
+  const std::vector<StepMark> steps =
+      marks({7, 17, 27, 67, 77, 87, 127, 137, 147, 187, 697, 707, 747});
+  CHECK(mean_of_cycle({}, steps, {}, 3) == Time(20));
+  CHECK(mean_of_cycle({}, marks({7, 17, 27}), {}, 3) == std::nullopt);
+  CHECK(mean_of_cycle({}, marks({7, 17, 27, 67}), {}, 3) == Time(20));
+}
+
+TEST_CASE("throughput counts the averaging of models") {
+  const auto text = [](int64_t period) {
+    return fmt::format(
+        "version: 1\n"
+        "cluster: {{preset: dgx-a100, nodes: 2, network: {{bandwidth: 1 Gb/s}}}}\n"
+        "model: {{input: [512], layers: [{{Linear: [512, 512]}}], loss: MSELoss}}\n"
+        "data: {{train: {{samples: 100_000, batch_size: 4}}}}\n"
+        "trainer: {{accelerator: gpu, devices: 2, num_nodes: 2, max_steps: 61, "
+        "limit_val_batches: 0, enable_checkpointing: false, strategy: {{DDPStrategy: "
+        "{{ddp_comm_hook: noop_hook, model_averaging_period: {}, outer_optimizer: {{lr: "
+        "0.7}}}}}}}}\n",
+        period);
+  };
+  for (const int64_t period : {3, 20}) {
+    std::vector<Job> jobs = rehearsed(text(period));
+    const Prediction& prediction = jobs.front().result.results.prediction;
+    REQUIRE(prediction.samples_per_s);
+    REQUIRE(prediction.mean_step_time);
+    CHECK(prediction.steps_of_cycle == period);
+    CHECK(*prediction.mean_step_time > *prediction.step_time * 2);
+    // 60 steps of 16 samples behind the first one; the last averaging is behind step 60.
+    const double after_first = seconds(prediction.total_time - *prediction.first_step);
+    CHECK(*prediction.samples_per_s == Approx(60 * 16 / after_first).epsilon(0.01));
+  }
+}
+
+}  // namespace step_cycle_test
