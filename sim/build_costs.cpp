@@ -146,8 +146,8 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
   if (!result.errors.empty()) {
     return result;
   }
-  PlacementResult placed =
-      place_ranks(cluster, options.world_size, options.ranks_per_node, options.devices_per_rank);
+  PlacementResult placed = place_ranks(cluster, options.world_size, options.ranks_per_node,
+                                       options.devices_per_rank, options.ranks_of_nodes);
   if (!placed.errors.empty()) {
     result.errors = std::move(placed.errors);
     return result;

@@ -17,7 +17,8 @@ namespace lockstep::sim {
 /// How a run is placed on its cluster.
 struct CostOptions {
   int32_t world_size = 1;
-  int32_t ranks_per_node = 0;  ///< 0: as many as fit
+  int32_t ranks_per_node = 0;     ///< 0: as many as fit
+  RanksOfNodes ranks_of_nodes{};  ///< where nodes differ; empty: ranks_per_node on each
   int32_t devices_per_rank = 1;
   /// Of ranks of which one runs for all; null: every rank runs.
   std::shared_ptr<const RankClasses> classes{};

@@ -25,7 +25,7 @@ bool is_all_reduce_like(OpKind kind) {
 }  // namespace
 
 PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t ranks_per_node,
-                            int32_t devices_per_rank) {
+                            int32_t devices_per_rank, const RanksOfNodes& ranks_of_nodes) {
   std::vector<int> free_places;
   for (int place = 0; place < cluster.node.devices; ++place) {
     if (std::find(cluster.occupied.begin(), cluster.occupied.end(), place) ==
@@ -34,24 +34,32 @@ PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t 
     }
   }
   const auto fit = static_cast<int32_t>(free_places.size()) / devices_per_rank;
-  const int32_t per_node = ranks_per_node > 0 ? ranks_per_node : fit;
-  if (per_node > fit || int64_t{per_node} * cluster.nodes < world_size) {
+  const bool is_uneven = !ranks_of_nodes.empty();
+  const int32_t per_node = is_uneven            ? std::ranges::max(ranks_of_nodes)
+                           : ranks_per_node > 0 ? ranks_per_node
+                                                : fit;
+  const bool has_room = is_uneven ? std::ssize(ranks_of_nodes) <= cluster.nodes
+                                  : int64_t{per_node} * cluster.nodes >= world_size;
+  if (per_node > fit || !has_room) {
     return {
         {},
-        {{fmt::format("{} ranks of {} device(s), {} per node, do not fit on {} node(s) with {} "
+        {{fmt::format("{} ranks of {} device(s), {}{} per node, do not fit on {} node(s) with {} "
                       "free device(s) each",
-                      world_size, devices_per_rank, per_node, cluster.nodes, free_places.size()),
+                      world_size, devices_per_rank, is_uneven ? "up to " : "", per_node,
+                      cluster.nodes, free_places.size()),
           "ask for fewer devices, or give the cluster more nodes or GPUs"}}};
   }
   PlacementResult result;
   result.placement.devices_per_rank = devices_per_rank;
   for (int32_t rank = 0; rank < world_size; ++rank) {
-    const int32_t node = rank / per_node;
+    const PositionOnNode position =
+        is_uneven ? position_on_node(ranks_of_nodes, rank)
+                  : PositionOnNode{rank / per_node, rank % per_node, per_node};
     for (int32_t number = 0; number < devices_per_rank; ++number) {
-      const int32_t slot = rank % per_node * devices_per_rank + number;
+      const int32_t slot = position.local_rank * devices_per_rank + number;
       const int place = free_places[static_cast<size_t>(slot)];
       result.placement.devices.push_back(
-          DeviceNumber{static_cast<uint32_t>(node * cluster.node.devices + place)});
+          DeviceNumber{static_cast<uint32_t>(position.node * cluster.node.devices + place)});
     }
   }
   return result;

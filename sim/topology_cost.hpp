@@ -8,6 +8,7 @@
 
 #include "model/cluster/cluster.hpp"
 #include "model/cluster/topology.hpp"
+#include "model/core/ranks_of_nodes.hpp"
 #include "sim/alike_nodes.hpp"
 #include "sim/cost.hpp"
 #include "sim/traffic_pattern.hpp"
@@ -25,13 +26,14 @@ struct Placement {
 };
 
 /// Ranks in order over the nodes and, in each, over the devices that nobody else occupies.
-/// `ranks_per_node` 0: as many as fit. Fewer devices than needed: says so.
+/// `ranks_per_node` 0: as many as fit; `ranks_of_nodes`: where nodes differ. Fewer devices than
+/// needed: says so.
 struct PlacementResult {
   Placement placement;
   std::vector<ClusterError> errors;
 };
 PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t ranks_per_node,
-                            int32_t devices_per_rank);
+                            int32_t devices_per_rank, const RanksOfNodes& ranks_of_nodes = {});
 
 /// Of which ranks one runs for all.
 struct RunningRanks {

@@ -70,11 +70,10 @@ std::string restarts_text(const ElasticResults& elastic) {
   out += line("restarts", std::to_string(elastic.restarts()),
               fmt::format("{} of {} lost, goodput {:.3g}", time_text(lost.count()),
                           time_text(elastic.wall().count()), share));
-  if (elastic.resumed_epoch) {
-    out += line("samples", fmt::format("{} repeated", elastic.resumed_epoch->repeated),
-                fmt::format("{} missed, in epoch {} of {}", elastic.resumed_epoch->missed,
-                            elastic.resumed_epoch->epoch,
-                            plural(elastic.resumed_epoch->samples, "sample")));
+  for (const ResumedEpoch& epoch : elastic.resumed_epochs) {
+    out += line("samples", fmt::format("{} repeated", epoch.repeated),
+                fmt::format("{} missed, in epoch {} of {}", epoch.missed, epoch.epoch,
+                            plural(epoch.samples, "sample")));
   }
   if (!elastic.ended_by.empty()) {
     out += "  the job ends: " + elastic.ended_by + "\n";
@@ -184,12 +183,14 @@ Json elastic_json(const Rehearsal& rehearsal) {
   for (const AttemptResult& attempt : elastic->attempts) {
     json["attempts"].push_back(attempt_json(attempt));
   }
-  json["resumed_epoch"] = nullptr;
-  if (elastic->resumed_epoch) {
-    json["resumed_epoch"] = {{"epoch", elastic->resumed_epoch->epoch},
-                             {"samples_repeated", elastic->resumed_epoch->repeated},
-                             {"samples_missed", elastic->resumed_epoch->missed}};
+  json["resumed_epochs"] = Json::array();
+  for (const ResumedEpoch& epoch : elastic->resumed_epochs) {
+    json["resumed_epochs"].push_back({{"epoch", epoch.epoch},
+                                      {"samples_repeated", epoch.repeated},
+                                      {"samples_missed", epoch.missed}});
   }
+  json["resumed_epoch"] =
+      json["resumed_epochs"].empty() ? Json(nullptr) : json["resumed_epochs"].back();
   json["forecast"] = elastic->forecast ? forecast_json(*elastic->forecast) : Json(nullptr);
   return json;
 }

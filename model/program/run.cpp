@@ -40,9 +40,12 @@ Place place_of(const RunOptions& options, int32_t rank) {
   Place place;
   place.rank = RankId{static_cast<uint32_t>(rank)};
   place.world_size = options.world_size;
-  place.node = rank / per_node;
-  place.local_rank = rank % per_node;
-  place.local_world_size = per_node;
+  const PositionOnNode position = options.ranks_of_nodes.empty()
+                                      ? PositionOnNode{rank / per_node, rank % per_node, per_node}
+                                      : position_on_node(options.ranks_of_nodes, rank);
+  place.node = position.node;
+  place.local_rank = position.local_rank;
+  place.local_world_size = position.local_world_size;
   place.devices = options.devices_per_rank;
   place.attempt = options.attempt;
   place.seed = options.seed;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/core/ranks_of_nodes.hpp"
 #include "model/core/update_sensitivity.hpp"
 #include "model/core/value_budget.hpp"
 #include "model/program/buffer_table.hpp"
@@ -29,8 +30,9 @@ using ProgramOfRank = std::function<Program(Rank&)>;
 /// Inputs that every kind of world takes.
 struct RunOptions {
   int32_t world_size = 1;
-  int32_t ranks_per_node = 0;    ///< 0: all on one node
-  int32_t devices_per_rank = 1;  ///< DP, DDP2: several
+  int32_t ranks_per_node = 0;     ///< the most that a node has; 0: all on one node
+  RanksOfNodes ranks_of_nodes{};  ///< where nodes differ; empty: ranks_per_node on each
+  int32_t devices_per_rank = 1;   ///< DP, DDP2: several
   /// Ranks that do the same, of which a simulation runs one each; null: it runs all.
   std::shared_ptr<const RankClasses> classes{};
   uint64_t seed = 0;

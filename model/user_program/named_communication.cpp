@@ -49,7 +49,9 @@ Program Interpreter::open() {
   if (settings_.meets_by_name && rank_.world_size() > 1) {
     NegotiationOptions options;
     options.fusion.threshold =
-        working_threshold(options.fusion.threshold, rank_.place().local_world_size);
+        settings_.ranks_of_nodes.empty()
+            ? working_threshold(options.fusion.threshold, rank_.place().local_world_size)
+            : options.fusion.threshold;  // controller.cc rounds up where all nodes are alike
     options.fusion.purpose = Purpose::metric;
     options.fusion.average_of_backend = !settings_.gloo;
     options.fusion.waits_for_each = settings_.gloo;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/core/ids.hpp"
+#include "model/core/ranks_of_nodes.hpp"
 #include "model/core/value_budget.hpp"
 #include "model/trainer/framework/version.hpp"
 
@@ -17,15 +18,16 @@ struct ProgramSpec;
 
 /// Data that the statements of all ranks share. Outlives the run.
 struct ProgramSettings {
-  bool gloo = false;  ///< collectives hold the host until they are done
+  bool gloo = false;           ///< collectives hold the host until they are done
   bool meets_by_name = false;  ///< collectives are Horovod's, in place of torch.distributed's
   Version torch{2, 11, 0};
   Version lightning{2, 6, 0};
   bool avoids_record_streams = false;  ///< by TORCH_NCCL_AVOID_RECORD_STREAMS
   uint64_t seed = 0;
-  bool on_gpus = false;       ///< tensors of a rank live on its GPU, and not in host memory
-  std::vector<int64_t> gpus;  ///< the number of each local rank's GPU; empty: 0, 1, ..
-  int64_t visible_gpus = 0;   ///< of a node; 0: not known
+  bool on_gpus = false;           ///< tensors of a rank live on its GPU, and not in host memory
+  std::vector<int64_t> gpus;      ///< the number of each local rank's GPU; empty: 0, 1, ..
+  int64_t visible_gpus = 0;       ///< of a node; 0: not known
+  RanksOfNodes ranks_of_nodes{};  ///< where nodes differ; empty: all have as many
   std::map<std::string, uint8_t> queues;  ///< of streams that the scenario names
   int64_t statement_limit = 10'000'000;   ///< of one rank
   bool gathers_rows = false;  ///< the module's all_gather is Horovod's (StrategyTraits)

@@ -313,8 +313,14 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
   for (int32_t other = 0; color >= 0 && other < rank_.world_size(); ++other) {
     Place place = rank_.place();
     place.rank = RankId{static_cast<uint32_t>(other)};
-    place.node = other / place.local_world_size;
-    place.local_rank = other % place.local_world_size;
+    const int32_t alike = rank_.place().local_world_size;
+    const RanksOfNodes& nodes = settings_.ranks_of_nodes;
+    const PositionOnNode position = nodes.empty()
+                                        ? PositionOnNode{other / alike, other % alike, alike}
+                                        : position_on_node(nodes, other);
+    place.node = position.node;
+    place.local_rank = position.local_rank;
+    place.local_world_size = position.local_world_size;
     RankScope scope(*this, frame, nothing, place);
     try {
       if (evaluate_integer(expression, scope, "`color`") == color) {

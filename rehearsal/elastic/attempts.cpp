@@ -12,6 +12,7 @@
 #include "rehearsal/findings/elastic_findings.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/run/configuration.hpp"
+#include "rehearsal/run/servers.hpp"
 
 namespace lockstep::cli {
 
@@ -92,6 +93,7 @@ class ElasticJob {
       read_launcher();
     }
     struck_ = struck_faults(run);
+    servers_ = servers_of(run);
     leave_out_later_faults();
     attempt.ranks = ranks();
     attempt.nodes = world_.nodes;
@@ -105,11 +107,17 @@ class ElasticJob {
     attempt.learning_rate = attempt.resumed_from.empty() || newest_->learning_rates.empty()
                                 ? configuration.learning_rate.value_or(0)
                                 : newest_->learning_rates.front();
-    if (attempt.resumed_from.empty()) {
+    attempt.servers_begin_anew = !attempt.resumed_from.empty() && !servers_.empty();
+    if (attempt.resumed_from.empty() || attempt.servers_begin_anew) {
       for (AttemptResult& earlier : all_.results.attempts) {  // nothing of them was used
         earlier.kept_step = 0;
         earlier.useful = Time{};
       }
+    }
+    if (attempt.resumed_from.empty()) {
+      within_.clear();
+    } else if (log.resumption->batch > 0) {
+      within_.insert(log.resumption->epoch);
     }
     lineage_ = attempt.resumed_from.empty() ? std::vector<TrainedSamples>() : of_newest_;
     attempt.last_step = steps_taken(attempt.first_step);
@@ -126,12 +134,12 @@ class ElasticJob {
     return goes_on_after(failure);
   }
 
-  // By the first rank that failed: the others may have submitted more. The log of a process that is
-  // gone has gone with it; its journal has not.
+  // By the first rank that failed: the others may have submitted more. A server counts no steps,
+  // but its workers do. The log of a process that is gone has gone with it; its journal has not.
   int64_t steps_taken(int64_t before) const {
     const OneRun& run = here();
     int32_t rank = 0;
-    while (rank < ranks() && !failed(rank)) {
+    while (rank < ranks() && (!failed(rank) || servers_.contains(rank))) {
       ++rank;
     }
     rank = rank < ranks() ? rank : 0;
@@ -220,7 +228,8 @@ class ElasticJob {
 
   void take_checkpoint() {
     AttemptResult& attempt = result();
-    const bool whole = here().preparation.placement.traits.holds_whole_state;
+    // Of a job with servers rank 0 saves what is saved.
+    const bool whole = here().preparation.placement.traits.holds_whole_state || !servers_.empty();
     std::shared_ptr<const SavedTraining> kept = store_->newest(whole, ranks());
     if (!kept) {
       attempt.kept_step = attempt.first_step;
@@ -316,7 +325,7 @@ class ElasticJob {
     }
   }
 
-  // Of the epoch that the last attempt has resumed within, where it came to its end.
+  // Of every epoch that an attempt has resumed within, where it came to its end.
   void tell_samples() {
     const OneRun& run = here();
     if (!run.ran) {
@@ -324,27 +333,30 @@ class ElasticJob {
     }
     const std::optional<int64_t> samples = samples_of_stage(run, "train");
     const RankLog& log = run.preparation.log->ranks.front();
-    const bool within = log.resumption && log.resumption->batch > 0;
-    const std::optional<int64_t> epoch =
-        within ? std::optional(log.resumption->epoch) : std::nullopt;
-    if (!samples || !epoch || log.epochs <= *epoch) {
-      return;
+    for (const int64_t epoch : within_) {
+      if (samples && log.epochs > epoch) {
+        const SampleCounts counts = count_samples(taken_in(epoch), 0, *samples);
+        all_.results.resumed_epochs.push_back({epoch, *samples, counts.repeated, counts.missed});
+      }
     }
+  }
+
+  // By the weights that there are: of earlier attempts what their checkpoints had seen.
+  std::vector<RankSamples> taken_in(int64_t epoch) const {
     std::vector<RankSamples> taken;
     for (const TrainedSamples& trained : lineage_) {
-      if (trained.epoch == *epoch) {
+      if (trained.epoch == epoch) {
         taken.push_back({0, 0, trained.samples});
       }
     }
-    for (const RankLog& rank : run.preparation.log->ranks) {
+    for (const RankLog& rank : here().preparation.log->ranks) {
       for (const SampleUse& use : rank.samples) {
-        if (use.stage == "train" && use.epoch == *epoch) {
+        if (use.stage == "train" && use.epoch == epoch) {
           taken.push_back({0, 0, use.samples.list()});
         }
       }
     }
-    const SampleCounts counts = count_samples(taken, 0, *samples);
-    all_.results.resumed_epoch = {*epoch, *samples, counts.repeated, counts.missed};
+    return taken;
   }
 
   const Scenario& scenario_;
@@ -361,6 +373,8 @@ class ElasticJob {
   std::set<size_t> past_faults_;  ///< that have struck
   std::set<int32_t> late_;        ///< ranks that a fault takes away behind the first failure
   Struck struck_;                 ///< in this attempt
+  RankSet servers_;               ///< of the world that runs now
+  std::set<int64_t> within_;      ///< epochs that attempts have resumed within
   std::shared_ptr<KeptCheckpoints> store_;
   std::shared_ptr<const SavedTraining> newest_;
   std::vector<TrainedSamples> of_newest_;  ///< what the weights of the newest have seen

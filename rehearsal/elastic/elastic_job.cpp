@@ -185,9 +185,13 @@ void complete_job(const OneRun& priced, Rehearsal& rehearsal) {
     results.samples_repeated = counts->repeated;
     results.samples_missed = counts->missed;
   }
-  if (elastic.resumed_epoch) {
-    results.samples_repeated = elastic.resumed_epoch->repeated;
-    results.samples_missed = elastic.resumed_epoch->missed;
+  if (!elastic.resumed_epochs.empty()) {
+    results.samples_repeated = 0;
+    results.samples_missed = 0;
+    for (const ResumedEpoch& epoch : elastic.resumed_epochs) {
+      *results.samples_repeated += epoch.repeated;
+      *results.samples_missed += epoch.missed;
+    }
   }
 }
 

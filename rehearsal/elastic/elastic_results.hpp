@@ -23,6 +23,8 @@ struct AttemptResult {
   int64_t kept_step = 0;
   Time useful{};
   std::string resumed_from;  ///< the file; empty: it began anew
+  /// Weights are on servers, which read no file and begin anew, whatever its workers have read.
+  bool servers_begin_anew = false;
   std::optional<int64_t> effective_batch_size;
   double learning_rate = 0;
   Downtime down{};  ///< until the next attempt; of the last, nothing
@@ -38,10 +40,10 @@ struct ResumedEpoch {
 
 /// What an elastic launcher made of a job.
 struct ElasticResults {
-  std::vector<AttemptResult> attempts;  ///< at least one
-  std::string ended_by;                 ///< why a failure was the last; empty: none was
-  std::optional<ResumedEpoch> resumed_epoch;
-  std::optional<FailureForecast> forecast;  ///< with `cluster.mtbf`
+  std::vector<AttemptResult> attempts;       ///< at least one
+  std::string ended_by;                      ///< why a failure was the last; empty: none was
+  std::vector<ResumedEpoch> resumed_epochs;  ///< in their order
+  std::optional<FailureForecast> forecast;   ///< with `cluster.mtbf`
 
   int64_t restarts() const { return static_cast<int64_t>(attempts.size()) - 1; }
   Time wall() const { return attempts.back().began + attempts.back().ran; }

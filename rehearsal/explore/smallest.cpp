@@ -4,6 +4,7 @@
 
 #include "properties/diagnosis/shrink.hpp"
 #include "rehearsal/explore/explore.hpp"
+#include "rehearsal/explore/world_sizes.hpp"
 #include "rehearsal/run/configuration.hpp"
 
 namespace lockstep::cli {
@@ -41,7 +42,12 @@ std::vector<Setting> candidates_of(const Rehearsal& rehearsal) {
   const TrainerSpec trainer = scenario.trainer.value_or(TrainerSpec{});
   add_below(candidates, "trainer.num_nodes", value_or(trainer.num_nodes, int64_t{1}), 1);
   const int64_t nodes = std::max<int64_t>(1, value_or(trainer.num_nodes, int64_t{1}));
-  add_below(candidates, "trainer.devices", rehearsal.results.devices / nodes, 2);
+  if (is_sized_by_launcher(rehearsal)) {
+    add_below(candidates, "launcher." + scenario.launcher->name + ".np",
+              rehearsal.run.preparation.options.world_size, 2);
+  } else {
+    add_below(candidates, "trainer.devices", rehearsal.results.devices / nodes, 2);
+  }
   add_below(candidates, "trainer.max_epochs", value_or(trainer.max_epochs, int64_t{1}), 1);
   add_samples(candidates, rehearsal.run, "train", "train");
   add_samples(candidates, rehearsal.run, "validation", "val");

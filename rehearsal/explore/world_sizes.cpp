@@ -72,6 +72,15 @@ void set_launch(const Scenario& scenario, std::vector<std::string>& settings) {
   }
 }
 
+void set_hosts_of_launcher(const Scenario& scenario, int64_t per_node, Resized& resized) {
+  const std::string& name = scenario.launcher->name;
+  const std::vector<int64_t> slots(static_cast<size_t>(resized.nodes), per_node);
+  const bool has_file = scenario.launcher->find("hostfile") != nullptr;
+  resized.settings.push_back(fmt::format("launcher={{{}: {{np: {}, hosts: [{}]{}}}}}", name,
+                                         per_node * resized.nodes, fmt::join(slots, ", "),
+                                         has_file ? ", hostfile: null" : ""));
+}
+
 void grow_cluster(const Scenario& scenario, int64_t nodes, std::vector<std::string>& settings) {
   if (scenario.cluster && scenario.cluster->nodes && scenario.cluster->nodes->value < nodes) {
     settings.push_back(fmt::format("cluster.nodes={}", nodes));
@@ -161,6 +170,12 @@ void explore_size(const CaseSource& source, const RehearseRequest& request, int6
 
 }  // namespace
 
+bool is_sized_by_launcher(const Rehearsal& rehearsal) {
+  const std::optional<Object>& launcher = rehearsal.scenario->launcher;
+  return rehearsal.run.preparation.placement.strategy.is_horovod && launcher &&
+         (launcher->name == "horovodrun" || launcher->name == "mpirun");
+}
+
 Resized resized_to(const Rehearsal& rehearsal, int64_t ranks) {
   const Scenario& scenario = *rehearsal.scenario;
   Resized resized;
@@ -173,9 +188,13 @@ Resized resized_to(const Rehearsal& rehearsal, int64_t ranks) {
   }
   const int64_t per_node = largest_divisor(ranks, most_ranks_per_node(rehearsal, ranks));
   resized.nodes = ranks / per_node;
-  set_devices(rehearsal, per_node, resized.settings);
-  resized.settings.push_back(fmt::format("trainer.num_nodes={}", resized.nodes));
-  set_launch(scenario, resized.settings);
+  if (is_sized_by_launcher(rehearsal)) {
+    set_hosts_of_launcher(scenario, per_node, resized);
+  } else {
+    set_devices(rehearsal, per_node, resized.settings);
+    resized.settings.push_back(fmt::format("trainer.num_nodes={}", resized.nodes));
+    set_launch(scenario, resized.settings);
+  }
   set_strategy(rehearsal, ranks, resized);
   grow_cluster(scenario, resized.nodes, resized.settings);
   return resized;

@@ -17,6 +17,9 @@ struct Resized {
 };
 Resized resized_to(const Rehearsal& rehearsal, int64_t ranks);
 
+/// Horovod asks its launcher, not the Trainer, how many processes there are.
+bool is_sized_by_launcher(const Rehearsal& rehearsal);
+
 /// Explores the numbers of ranks of `verify.world_sizes` beside the scenario's own. A size that
 /// cannot be looked at leaves the answer undecided and says why.
 void explore_world_sizes(const CaseSource& source, const RehearseRequest& request,

@@ -7,6 +7,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/user_program/sites.hpp"
 #include "properties/invariants/learning_rate_scaled.hpp"
+#include "rehearsal/run/servers.hpp"
 
 namespace lockstep::cli {
 
@@ -69,18 +70,80 @@ Remedy why_anew(const OneRun& last) {
   return {};
 }
 
-Finding begun_anew(const OneRun& last, const ElasticResults& results, const Remedy& remedy) {
-  const int64_t steps = results.attempts[results.attempts.size() - 2].last_step;
-  Finding finding =
-      finding_of("LS502", Level::error,
-                 fmt::format("after a restart the training begins anew: {} optimizer step{} lost",
-                             steps, steps == 1 ? " is" : "s are"));
+/// Attempts that did not continue what the one before had trained, and what that cost.
+struct LostTraining {
+  std::vector<size_t> attempts;
+  int64_t steps = 0;
+
+  void add(size_t attempt, int64_t lost) {
+    if (lost > 0) {
+      attempts.push_back(attempt);
+      steps += lost;
+    }
+  }
+};
+
+Finding lost_training(const OneRun& last, const LostTraining& lost, std::string_view what) {
+  const bool is_one = lost.attempts.size() == 1;
+  Finding finding = finding_of(
+      "LS502", Level::error,
+      fmt::format("after {} {}: {} optimizer step{} lost",
+                  is_one ? "a restart" : fmt::format("each of {} restarts", lost.attempts.size()),
+                  what, lost.steps, lost.steps == 1 ? " is" : "s are"));
   place_at_key(last.preparation.scenario->launcher->place, "restarts all ranks", finding);
-  finding.when = fmt::format("in attempt {} of torchrun", results.restarts());
+  finding.when =
+      fmt::format("in attempt{} {} of torchrun", is_one ? "" : "s", fmt::join(lost.attempts, ", "));
+  return finding;
+}
+
+// Of all restarts: a later one that lost nothing hides no earlier one.
+void add_begun_anew(const OneRun& last, const ElasticResults& results,
+                    std::vector<Finding>& findings) {
+  LostTraining lost;
+  for (size_t number = 1; number < results.attempts.size(); ++number) {
+    if (results.attempts[number].resumed_from.empty()) {
+      lost.add(number, results.attempts[number - 1].last_step);
+    }
+  }
+  const Remedy remedy = why_anew(last);
+  if (lost.attempts.empty() || remedy.why.empty()) {
+    return;
+  }
+  Finding finding = lost_training(last, lost, "the training begins anew");
   finding.why.text = remedy.why;
   finding.follows.push_back("torchrun restores nothing: what the script does not load is gone");
   finding.fix = {remedy.fix};
-  return finding;
+  findings.push_back(std::move(finding));
+}
+
+// Workers read the file, and the next answer of a server overwrites what it gave them.
+void add_new_servers(const OneRun& last, const ElasticResults& results,
+                     std::vector<Finding>& findings) {
+  LostTraining lost;
+  for (size_t number = 1; number < results.attempts.size(); ++number) {
+    if (results.attempts[number].servers_begin_anew) {
+      lost.add(number, results.attempts[number - 1].last_step);
+    }
+  }
+  if (lost.attempts.empty()) {
+    return;
+  }
+  const RankSet servers = servers_of(last);
+  const AttemptResult& resumed = results.attempts[lost.attempts.back()];
+  Finding finding = lost_training(last, lost, "the weights begin anew");
+  finding.why.text = fmt::format(
+      "{} {} the weights and the optimizer's state, and no checkpoint is loaded there; "
+      "{} resumes its workers at step {}, and their next pull replaces the weights that "
+      "they have read",
+      servers.phrase(), servers.size() == 1 ? "holds" : "hold",
+      results.attempts[lost.attempts.back()].resumed_from,
+      results.attempts[lost.attempts.back()].first_step);
+  finding.follows.push_back(
+      "loops, schedules and global_step continue, the model has its initial weights");
+  finding.fix = {
+      "load the file on the servers too, before they answer their first pull, and save the "
+      "optimizer's state there; or use strategy: ddp, which restores both"};
+  findings.push_back(std::move(finding));
 }
 
 Finding resumed_within(const OneRun& last, const ResumedEpoch& epoch) {
@@ -170,17 +233,12 @@ std::vector<Finding> elastic_findings(const OneRun& last, const ElasticResults& 
   if (results.restarts() == 0 || !last.ran) {
     return findings;
   }
-  const AttemptResult& attempt = results.attempts.back();
-  const AttemptResult& before = results.attempts[results.attempts.size() - 2];
-  if (attempt.resumed_from.empty() && before.last_step > 0) {
-    const Remedy remedy = why_anew(last);
-    if (!remedy.why.empty()) {
-      findings.push_back(begun_anew(last, results, remedy));
+  add_begun_anew(last, results, findings);
+  add_new_servers(last, results, findings);
+  for (const ResumedEpoch& epoch : results.resumed_epochs) {
+    if (epoch.repeated > 0 || epoch.missed > 0) {
+      findings.push_back(resumed_within(last, epoch));
     }
-  }
-  if (results.resumed_epoch &&
-      (results.resumed_epoch->repeated > 0 || results.resumed_epoch->missed > 0)) {
-    findings.push_back(resumed_within(last, *results.resumed_epoch));
   }
   add_changed_batch(last, results, findings);
   return findings;

@@ -18,7 +18,7 @@ void tell_launcher(const OneRun& run, DiagnosisOptions& options) {
   for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
     const RankEnd::Kind kind = run.result.ends[rank].kind;
     const auto number = static_cast<int32_t>(rank);
-    const bool is_child = by_torchrun || number % launch.processes_per_node != 0;
+    const bool is_child = by_torchrun || launch.place_of(number).local_rank != 0;
     if ((kind == RankEnd::Kind::raised || kind == RankEnd::Kind::lost) && is_child) {
       options.failed.add(number);
     }

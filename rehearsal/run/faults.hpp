@@ -8,6 +8,7 @@
 
 #include "model/cluster/topology.hpp"
 #include "model/trainer/prepare/prepare.hpp"
+#include "properties/rank_set.hpp"
 #include "rehearsal/world.hpp"
 #include "sim/engine.hpp"
 #include "sim/roofline_cost.hpp"
@@ -48,8 +49,8 @@ std::vector<sim::LinkFault> slow_links(const Scenario& scenario,
                                        const sim::TopologyCommunicationCost& communication,
                                        const Cluster& cluster);
 
-/// A note for each fault that took no effect on a rank that it names.
+/// A note for each fault that took no effect on a rank that it names. `servers` run no trainer.
 std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan& plan,
-                                       const RunResult& result);
+                                       const RunResult& result, const RankSet& servers = {});
 
 }  // namespace lockstep::cli

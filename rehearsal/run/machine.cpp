@@ -170,7 +170,8 @@ int64_t nodes_of(const Scenario& scenario, const Preparation& preparation, const
       std::max<int64_t>(1, cluster.node.devices - static_cast<int64_t>(cluster.occupied.size()));
   const int64_t devices =
       int64_t{preparation.options.world_size} * preparation.options.devices_per_rank;
-  return scenario.is_bare_program() ? (devices + free - 1) / free : 1;
+  const int64_t nodes = scenario.is_bare_program() ? (devices + free - 1) / free : 1;
+  return std::max<int64_t>(nodes, preparation.placement.launch.nodes);
 }
 
 sim::CollectiveAlgorithms algorithms_of(const Scenario& scenario, const Preparation& preparation,
@@ -265,6 +266,7 @@ Machine machine_of(const Preparation& preparation) {
   machine.algorithms = algorithms_of(scenario, preparation, false);
   apply_nccl(machine, scenario);
   machine.ranks_per_node = preparation.options.ranks_per_node;
+  machine.ranks_of_nodes = preparation.options.ranks_of_nodes;
   const int64_t nodes = nodes_of(scenario, preparation, machine.cluster);
   const int64_t free =
       machine.cluster.node.devices - static_cast<int64_t>(machine.cluster.occupied.size());

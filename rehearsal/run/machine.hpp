@@ -13,10 +13,11 @@ namespace lockstep::cli {
 struct Machine {
   Cluster cluster;
   sim::CollectiveAlgorithms algorithms = sim::CollectiveAlgorithms::nccl;
-  sim::NcclOptions nccl{};     ///< by the scenario's `env` and `versions`
-  int32_t ranks_per_node = 0;  ///< 0: as many as fit
-  bool is_flat = false;        ///< ranks and a network, nothing of a machine
-  std::string name;            ///< "8 x A100 SXM4 80GB on 1 node"
+  sim::NcclOptions nccl{};        ///< by the scenario's `env` and `versions`
+  int32_t ranks_per_node = 0;     ///< 0: as many as fit
+  RanksOfNodes ranks_of_nodes{};  ///< where nodes differ; empty: ranks_per_node on each
+  bool is_flat = false;           ///< ranks and a network, nothing of a machine
+  std::string name;               ///< "8 x A100 SXM4 80GB on 1 node"
   std::vector<std::string> assumptions;
   std::vector<Problem> problems;  ///< empty: the machine is complete
 };

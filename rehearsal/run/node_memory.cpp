@@ -50,8 +50,9 @@ std::vector<NodeMemory> node_memory_of(const OneRun& run, DeviceId asked) {
   if (!run.ran || run.machine.is_flat) {
     return {};
   }
-  const sim::PlacementResult placed = sim::place_ranks(
-      cluster, options.world_size, run.machine.ranks_per_node, options.devices_per_rank);
+  const sim::PlacementResult placed =
+      sim::place_ranks(cluster, options.world_size, run.machine.ranks_per_node,
+                       options.devices_per_rank, run.machine.ranks_of_nodes);
   if (!placed.errors.empty()) {
     return {};
   }

@@ -12,6 +12,7 @@
 #include "rehearsal/run/process_run.hpp"
 #include "rehearsal/run/run_basis.hpp"
 #include "rehearsal/run/scenario_places.hpp"
+#include "rehearsal/run/servers.hpp"
 #include "rehearsal/run/steps_of_run.hpp"
 #include "rehearsal/run/value_memory.hpp"
 #include "sim/simulation.hpp"
@@ -79,6 +80,7 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   sim::CostOptions options;
   options.world_size = run.preparation.options.world_size;
   options.ranks_per_node = run.machine.ranks_per_node;
+  options.ranks_of_nodes = run.machine.ranks_of_nodes;
   options.devices_per_rank = run.preparation.options.devices_per_rank;
   options.algorithms = run.machine.algorithms;
   options.nccl = run.machine.nccl;
@@ -343,7 +345,7 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, Fold
     return run;
   }
   run.preparation.sites.merge(faults.sites);
-  run.unstruck = notes_on_unstruck(scenario, faults, run.result);
+  run.unstruck = notes_on_unstruck(scenario, faults, run.result, servers_of(run));
   add_problems(run, run.unstruck);
   run.free_choices = std::move(exploration.taken);
   run.undecided = limit_reached(run, exploration);

@@ -51,10 +51,36 @@ std::string reason_not_to_strike(const FaultSpec& fault) {
   return "";
 }
 
+// A server has no trainer: no hook of it begins, and its steps are its updates.
+std::string text_of_servers(const FaultSpec& fault, const std::vector<int32_t>& ranks,
+                            const RankSet& servers) {
+  RankSet missed;
+  for (const int32_t rank : ranks) {
+    if (servers.contains(rank)) {
+      missed.add(rank);
+    }
+  }
+  if (missed.empty()) {
+    return "";
+  }
+  const bool needs_trainer = fault.kind == FaultKind::exception || fault.hook ||
+                             fault.kind == FaultKind::out_of_memory ||
+                             fault.kind == FaultKind::slow_data;
+  const char* const is = missed.size() == 1 ? "is a parameter server" : "are parameter servers";
+  if (needs_trainer) {
+    return fmt::format("; {} {}, which runs no hook and loads no data (use lost_rank)",
+                       missed.phrase(), is);
+  }
+  return fault.at && fault.at->value.kind != Instant::Kind::time
+             ? fmt::format("; {} {}, whose steps are its updates and which has no epochs",
+                           missed.phrase(), is)
+             : "";
+}
+
 }  // namespace
 
 std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan& plan,
-                                       const RunResult& result) {
+                                       const RunResult& result, const RankSet& servers) {
   std::set<std::pair<int32_t, int32_t>> struck = result.struck_faults;
   for (const LostRank& lost : plan.lost_ranks) {
     if (result.ends[static_cast<size_t>(lost.rank)].kind == RankEnd::Kind::lost) {
@@ -83,10 +109,11 @@ std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan
                              : ranks.size() == 1
                                  ? fmt::format(" on rank {}", ranks.front())
                                  : fmt::format(" on ranks {}", fmt::join(ranks, ", "));
-    notes.push_back({Problem::Kind::note, fault.place,
-                     fmt::format("fault {}, `{}`, never took effect{}: {}", number + 1,
-                                 name_of(fault.kind), whom, reason_not_to_strike(fault)),
-                     ""});
+    notes.push_back(
+        {Problem::Kind::note, fault.place,
+         fmt::format("fault {}, `{}`, never took effect{}: {}{}", number + 1, name_of(fault.kind),
+                     whom, reason_not_to_strike(fault), text_of_servers(fault, ranks, servers)),
+         ""});
   }
   return notes;
 }

@@ -166,13 +166,13 @@ TEST_CASE("a resumed training ends where one without a failure ends") {
     if (!within) {
       RC_ASSERT(ends_alike(whole, failed));
     }
-    const bool ends_epoch = within && failed.results.resumed_epoch.has_value();
+    const bool ends_epoch = within && !failed.results.resumed_epochs.empty();
     if (ends_epoch) {  // what is left of the loader's order begins with what was used
       const int64_t left = drawn.batches - resumption->batch;
       const int64_t again = std::min<int64_t>(resumption->batch, left);
       const int64_t samples = again * drawn.batch_size * drawn.ranks;
-      RC_ASSERT(failed.results.resumed_epoch->repeated == samples);
-      RC_ASSERT(failed.results.resumed_epoch->missed == samples);
+      RC_ASSERT(failed.results.resumed_epochs.back().repeated == samples);
+      RC_ASSERT(failed.results.resumed_epochs.back().missed == samples);
     }
   });
   distribution.print(elastic_name);

@@ -228,11 +228,17 @@ constexpr auto torch_layers = std::to_array<ClassRow>({
 constexpr auto torch_launchers = std::to_array<ClassRow>({
     {"lightning", ""},
     {"notebook", ""},
-    {"torchrun", "nnodes nproc_per_node:int max_restarts:int"},
-    {"horovodrun", "np:int hosts:list"},
-    {"baguarun", "nproc_per_node:int hosts:list"},
+    {"torchrun",
+     "nnodes nproc_per_node:int max_restarts:int standalone:bool rdzv_backend:text "
+     "rdzv_endpoint:text"},
+    {"horovodrun", "np:int hosts hostfile:text"},
+    {"baguarun",
+     "nproc_per_node:int host_list hosts ssh_port:int master_port:int bagua_service_port:int"},
+    {"bagua.distributed.launch",
+     "nnodes:int node_rank:int nproc_per_node:int master_addr:text master_port:int "
+     "bagua_service_port:int default_bucket_size:int autotune_level:int"},
     {"srun", "nodes:int ntasks_per_node:int"},
-    {"mpirun", "np:int"},
+    {"mpirun", "np:int hosts hostfile:text"},
 });
 
 #undef LOCKSTEP_OPTIMIZER

@@ -11,6 +11,7 @@
 #include "io/scenario/load/case_bases.hpp"
 #include "io/scenario/load/config_files.hpp"
 #include "io/scenario/load/digest.hpp"
+#include "io/scenario/load/host_file.hpp"
 #include "io/scenario/load/initial_files.hpp"
 #include "io/scenario/load/merge.hpp"
 #include "io/scenario/names/spelling.hpp"
@@ -190,6 +191,8 @@ class Load {
     read_table(reader_, *root, scenario_table(), scenario);
     read_values(scenario);
     initial_files_.read(scenario, std::filesystem::path(path_).parent_path());
+    HostFile(reader_, read_file_, loaded_)
+        .read(scenario, std::filesystem::path(path_).parent_path());
     ConfigFiles(reader_, read_file_, loaded_)
         .read(scenario, std::filesystem::path(path_).parent_path());
     const Entry* version = root->find("version");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/program/fault_port.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/server/server_sites.hpp"
 
@@ -74,6 +75,7 @@ std::vector<WeightServer::Held> WeightServer::held() const {
 Program WeightServer::run(Rank& rank) {
   allocate(rank);
   while (!rule_.all_have_ended()) {
+    begin_update(rank);
     const std::vector<int32_t> arrived = co_await next_messages(rank);
     for (const int32_t worker : arrived) {
       handle(rank, worker);
@@ -81,6 +83,20 @@ Program WeightServer::run(Rank& rank) {
   }
   const Ticket last = rank.event({compute_stream, {changed_, answered_}, site_id(end)});
   co_await rank.settle(last);
+}
+
+// What a step is to a worker, an update is here. A server has no trainer that would handle a
+// signal.
+void WeightServer::begin_update(Rank& rank) {
+  if (begun_ == updates_) {
+    return;
+  }
+  begun_ = updates_;
+  Position position;
+  position.step = updates_;
+  if (rank.reached(position) == ProcessSignal::terminate) {
+    throw RankLost();
+  }
 }
 
 void WeightServer::listen(Rank& rank) {
@@ -173,6 +189,7 @@ void WeightServer::update(Rank& rank, int64_t averaged) {
   changed_ = optimizer_step(rank, optimizer, kernels_of(replica_->plan()), tensors,
                             {compute_stream, {ready, answered_}, site_id(server_sites::update)});
   gathered_ = 0;
+  ++updates_;
   rank.choose(site_id(server_sites::update), ChoiceKind::step, 1, 0);
   transfers_.end_step();
 }

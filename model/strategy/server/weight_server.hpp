@@ -34,6 +34,7 @@ class WeightServer {
  private:
   void allocate(Rank& rank);
   void release(Rank& rank);
+  void begin_update(Rank& rank);
   void listen(Rank& rank);
   Task<std::vector<int32_t>> next_messages(Rank& rank);
   Program wait_for_all(Rank& rank, std::vector<int32_t> awaited);
@@ -59,6 +60,8 @@ class WeightServer {
   };
   std::vector<Worker> workers_;
   int64_t gathered_ = 0;
+  int64_t updates_ = 0;
+  int64_t begun_ = -1;  ///< the update that was reported last
   double learning_rate_ = 0;
   Ticket changed_;   ///< the last that wrote the sum or the weights
   Ticket answered_;  ///< the last that sends the weights

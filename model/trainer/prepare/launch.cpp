@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <functional>
+#include <numeric>
 
 #include "model/core/random.hpp"
 #include "model/expression/arithmetic.hpp"
@@ -29,22 +30,34 @@ constexpr size_t most_told_ranks = 3;
 
 std::string digits_of(int64_t number) { return std::to_string(number); }
 
-int32_t nodes_of(const Place& place) {
-  return (place.world_size + place.local_world_size - 1) / place.local_world_size;
-}
-
 /// A variable that gives a rank its place.
 struct RankVariable {
   const char* name;
-  int64_t (*value)(const Place&);
+  int64_t (*value)(const Launch&, const Place&);
 };
 
-int64_t rank_of(const Place& place) { return place.rank.value; }
-int64_t world_size_of(const Place& place) { return place.world_size; }
-int64_t local_rank_of(const Place& place) { return place.local_rank; }
-int64_t local_size_of(const Place& place) { return place.local_world_size; }
-int64_t node_of(const Place& place) { return place.node; }
-int64_t node_count_of(const Place& place) { return nodes_of(place); }
+int64_t rank_of(const Launch&, const Place& place) { return place.rank.value; }
+int64_t world_size_of(const Launch&, const Place& place) { return place.world_size; }
+int64_t local_rank_of(const Launch&, const Place& place) { return place.local_rank; }
+int64_t local_size_of(const Launch&, const Place& place) { return place.local_world_size; }
+int64_t node_of(const Launch&, const Place& place) { return place.node; }
+int64_t node_count_of(const Launch& launch, const Place&) { return launch.nodes; }
+
+// horovod/runner/common/util/hosts.py, get_host_assignments: of the hosts that have this local
+// rank, how many come before, and how many there are.
+int64_t hosts_with_local_rank(const Launch& launch, const Place& place, int32_t before) {
+  int64_t hosts = 0;
+  for (int32_t node = 0; node < before; ++node) {
+    hosts += launch.processes_of(node) > place.local_rank ? 1 : 0;
+  }
+  return hosts;
+}
+int64_t cross_rank_of(const Launch& launch, const Place& place) {
+  return hosts_with_local_rank(launch, place, place.node);
+}
+int64_t cross_size_of(const Launch& launch, const Place& place) {
+  return hosts_with_local_rank(launch, place, launch.nodes);
+}
 
 constexpr auto rank_variables = std::to_array<RankVariable>({
     {"RANK", rank_of},
@@ -71,41 +84,33 @@ constexpr auto rank_variables = std::to_array<RankVariable>({
     {"HOROVOD_SIZE", world_size_of},
     {"HOROVOD_LOCAL_RANK", local_rank_of},
     {"HOROVOD_LOCAL_SIZE", local_size_of},
-    {"HOROVOD_CROSS_RANK", node_of},
-    {"HOROVOD_CROSS_SIZE", node_count_of},
+    {"HOROVOD_CROSS_RANK", cross_rank_of},
+    {"HOROVOD_CROSS_SIZE", cross_size_of},
 });
 
-void add_of_rank(const Place& place, std::initializer_list<const char*> variables, Entries& to) {
+/// A rank, and what its launcher makes of it.
+struct StartedRank {
+  const Launch& launch;
+  Place place;
+};
+
+void add_of_rank(const StartedRank& started, std::initializer_list<const char*> variables,
+                 Entries& to) {
+  const auto rank = static_cast<int32_t>(started.place.rank.value);
   for (const char* name : variables) {
-    to.push_back({name, *expected_value(name, place)});
+    to.push_back({name, *expected_value(name, started.launch, rank)});
   }
 }
 
-std::string host(const Launch& launch, int64_t node) {
-  return launch.nodes == 1 ? "localhost" : fmt::format("node{}", node);
-}
-
-std::string hosts(const Launch& launch, bool slots) {
-  std::string text;
-  for (int32_t node = 0; node < launch.nodes; ++node) {
-    text += (node == 0 ? "" : ",") + host(launch, node);
-    text += slots ? fmt::format(":{}", launch.processes_per_node) : "";
-  }
-  return text;
-}
-
-std::string address(const Launch& launch) {
-  return launch.nodes == 1 ? "127.0.0.1" : host(launch, 0);
-}
-
-Entries of_torchrun(const Launch& launch, const Place& place) {
+Entries of_torchrun(const StartedRank& started) {
+  const auto& [launch, place] = started;
   Entries entries;
-  add_of_rank(place,
+  add_of_rank(started,
               {"LOCAL_RANK", "RANK", "GROUP_RANK", "ROLE_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE",
                "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"},
               entries);
   entries.push_back({"ROLE_NAME", "default"});
-  entries.push_back({"MASTER_ADDR", address(launch)});
+  entries.push_back({"MASTER_ADDR", launch.address()});
   entries.push_back({"MASTER_PORT", torch_port});
   entries.push_back({"TORCHELASTIC_RESTART_COUNT", digits_of(place.attempt)});
   entries.push_back({"TORCHELASTIC_MAX_RESTARTS", digits_of(launch.max_restarts)});
@@ -116,63 +121,76 @@ Entries of_torchrun(const Launch& launch, const Place& place) {
   return entries;
 }
 
-Entries of_horovodrun(const Launch& launch, const Place& place) {
-  Entries entries = {{"HOROVOD_HOSTNAME", host(launch, place.node)}};
-  add_of_rank(place,
+Entries of_horovodrun(const StartedRank& started) {
+  const auto& [launch, place] = started;
+  Entries entries = {{"HOROVOD_HOSTNAME", launch.host_of(place.node)}};
+  add_of_rank(started,
               {"HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
                "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE"},
               entries);
   entries.push_back({"HOROVOD_CONTROLLER", "gloo"});
   entries.push_back({"HOROVOD_CPU_OPERATIONS", "gloo"});
-  entries.push_back({"HOROVOD_GLOO_RENDEZVOUS_ADDR", address(launch)});
+  entries.push_back({"HOROVOD_GLOO_RENDEZVOUS_ADDR", launch.address()});
   return entries;
 }
 
-Entries of_baguarun(const Launch& launch, const Place& place) {
+Entries of_baguarun(const StartedRank& started) {
+  const auto& [launch, place] = started;
   Entries entries;
-  add_of_rank(place, {"RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+  add_of_rank(started, {"RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
               entries);
-  entries.push_back({"MASTER_ADDR", address(launch)});
-  entries.push_back({"MASTER_PORT", torch_port});
-  entries.push_back({"BAGUA_SERVICE_PORT", "29501"});
+  entries.push_back({"MASTER_ADDR", launch.endpoint.empty() ? launch.address() : launch.endpoint});
+  entries.push_back({"MASTER_PORT", digits_of(launch.master_port)});
+  entries.push_back({"BAGUA_SERVICE_PORT", digits_of(launch.service_port)});
   return entries;
+}
+
+std::string node_list(const Launch& launch) {
+  std::string text;
+  for (int32_t node = 0; node < launch.nodes; ++node) {
+    text += (node == 0 ? "" : ",") + launch.host_of(node);
+  }
+  return text;
 }
 
 // Lightning takes MASTER_ADDR from the node list and MASTER_PORT from the job's number.
-Entries of_srun(const Launch& launch, const Place& place) {
-  Entries entries = {{"SLURM_JOB_ID", assumed_job}, {"SLURM_NODELIST", hosts(launch, false)}};
-  add_of_rank(place,
+Entries of_srun(const StartedRank& started) {
+  const auto& [launch, place] = started;
+  Entries entries = {{"SLURM_JOB_ID", assumed_job}, {"SLURM_NODELIST", node_list(launch)}};
+  add_of_rank(started,
               {"SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_NNODES", "SLURM_PROCID",
                "SLURM_LOCALID", "SLURM_NODEID"},
               entries);
-  entries.push_back({"MASTER_ADDR", host(launch, 0)});
+  entries.push_back({"MASTER_ADDR", launch.host_of(0)});
   entries.push_back({"MASTER_PORT", port_of_job});
   return entries;
 }
 
-Entries of_mpirun(const Launch& launch, const Place& place) {
+Entries of_mpirun(const StartedRank& started) {
+  const auto& [launch, place] = started;
   Entries entries;
-  add_of_rank(place,
+  add_of_rank(started,
               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_NODE_RANK"},
               entries);
-  entries.push_back({"MASTER_ADDR", address(launch)});
+  entries.push_back({"MASTER_ADDR", launch.address()});
   entries.push_back({"MASTER_PORT", free_port});
   return entries;
 }
 
 // Processes that are spawned or forked learn their rank as an argument.
-Entries of_lightning(const Launch& launch, const Place& place) {
-  Entries entries = {{"MASTER_ADDR", address(launch)},
+Entries of_lightning(const StartedRank& started) {
+  const auto& [launch, place] = started;
+  Entries entries = {{"MASTER_ADDR", launch.address()},
                      {"MASTER_PORT", launch.nodes == 1 ? free_port : torch_port}};
   if (launch.world_size() == 1) {
     return {};
   }
   if (launch.start == StartMethod::script || launch.nodes > 1) {
-    add_of_rank(place, {"NODE_RANK"}, entries);
+    add_of_rank(started, {"NODE_RANK"}, entries);
   }
   if (launch.start == StartMethod::script) {
-    add_of_rank(place, {"LOCAL_RANK", "WORLD_SIZE"}, entries);
+    add_of_rank(started, {"LOCAL_RANK", "WORLD_SIZE"}, entries);
   }
   return entries;
 }
@@ -215,75 +233,60 @@ Place Launch::place_of(int32_t rank) const {
   Place place;
   place.rank = RankId{static_cast<uint32_t>(rank)};
   place.world_size = world_size();
-  place.local_world_size = processes_per_node;
-  place.node = rank / processes_per_node;
-  place.local_rank = rank % processes_per_node;
+  const PositionOnNode position =
+      is_uneven() ? position_on_node(processes_of_nodes, rank)
+                  : PositionOnNode{rank / processes_per_node, rank % processes_per_node,
+                                   processes_per_node};
+  place.local_world_size = position.local_world_size;
+  place.node = position.node;
+  place.local_rank = position.local_rank;
   return place;
 }
 
-std::optional<std::string> expected_value(const std::string& variable, const Place& place) {
+int32_t Launch::world_size() const {
+  return is_uneven() ? std::accumulate(processes_of_nodes.begin(), processes_of_nodes.end(), 0)
+                     : nodes * processes_per_node;
+}
+
+int32_t Launch::processes_of(int32_t node) const {
+  return is_uneven() ? processes_of_nodes[static_cast<size_t>(node)] : processes_per_node;
+}
+
+std::string Launch::host_of(int32_t node) const {
+  if (!hosts.empty()) {
+    return hosts[static_cast<size_t>(node)];
+  }
+  return nodes == 1 ? "localhost" : fmt::format("node{}", node);
+}
+
+std::string Launch::address() const {
+  return nodes == 1 && hosts.empty() ? "127.0.0.1" : host_of(0);
+}
+
+std::optional<std::string> expected_value(const std::string& variable, const Launch& launch,
+                                          int32_t rank) {
   const auto* found = std::find_if(rank_variables.begin(), rank_variables.end(),
                                    [&](const RankVariable& row) { return row.name == variable; });
-  return found == rank_variables.end() ? std::nullopt
-                                       : std::optional(digits_of(found->value(place)));
+  return found == rank_variables.end()
+             ? std::nullopt
+             : std::optional(digits_of(found->value(launch, launch.place_of(rank))));
 }
 
 std::vector<EnvironmentEntry> environment_of(const Launch& launch, int32_t rank) {
-  const Place place = launch.place_of(rank);
+  const StartedRank started{launch, launch.place_of(rank)};
   if (launch.launcher == "torchrun") {
-    return of_torchrun(launch, place);
+    return of_torchrun(started);
   }
   if (launch.launcher == "horovodrun") {
-    return of_horovodrun(launch, place);
+    return of_horovodrun(started);
   }
-  if (launch.launcher == "baguarun") {
-    return of_baguarun(launch, place);
-  }
-  if (launch.launcher == "srun") {
-    return of_srun(launch, place);
-  }
-  return launch.launcher == "mpirun" ? of_mpirun(launch, place) : of_lightning(launch, place);
-}
-
-std::string start_line(const Launch& launch, int32_t rank) {
-  const Place place = launch.place_of(rank);
-  const int32_t world = launch.world_size();
-  const int32_t per_node = launch.processes_per_node;
-  if (launch.launcher == "torchrun") {
-    const std::string rendezvous = launch.nodes == 1
-                                       ? ""
-                                       : fmt::format(" --nnodes={} --node-rank={} --master-addr={}",
-                                                     launch.nodes, place.node, address(launch));
-    const std::string restarts =
-        launch.max_restarts > 0 ? fmt::format(" --max-restarts={}", launch.max_restarts) : "";
-    return fmt::format("torchrun{}{} --nproc-per-node={} train.py", rendezvous, restarts, per_node);
-  }
-  if (launch.launcher == "horovodrun") {
-    return fmt::format("horovodrun -np {} -H {} python train.py", world, hosts(launch, true));
-  }
-  if (launch.launcher == "baguarun") {
-    return fmt::format("baguarun --host_list={} --nproc_per_node={} train.py", hosts(launch, false),
-                       per_node);
+  if (launch.launcher == "baguarun" || launch.launcher == "bagua.distributed.launch") {
+    return of_baguarun(started);
   }
   if (launch.launcher == "srun") {
-    return fmt::format("srun --nodes={} --ntasks-per-node={} python train.py", launch.nodes,
-                       per_node);
+    return of_srun(started);
   }
-  if (launch.launcher == "mpirun") {
-    return fmt::format("mpirun -np {} -H {} python train.py", world, hosts(launch, true));
-  }
-  const char* command =
-      launch.launcher == "notebook" ? "a cell of the notebook" : "python train.py";
-  const bool main_process = place.local_rank == 0 && launch.start == StartMethod::script;
-  if (world == 1 || main_process) {
-    const std::string where = fmt::format("MASTER_ADDR={} MASTER_PORT={} NODE_RANK={} ",
-                                          address(launch), torch_port, place.node);
-    return (launch.nodes > 1 ? where : "") + command;
-  }
-  const char* how = launch.start == StartMethod::script  ? "starts the command again"
-                    : launch.start == StartMethod::spawn ? "spawns it"
-                                                         : "forks it";
-  return fmt::format("(the main process of its node {})", how);
+  return launch.launcher == "mpirun" ? of_mpirun(started) : of_lightning(started);
 }
 
 std::string value_on(const EnvironmentVariable& variable, const Place& place) {
@@ -303,7 +306,7 @@ bool misses_rank_0(const std::string& name, const Launch& launch, const Place& p
     return place.node != 0;
   }
   for (int32_t node = 1; node < launch.nodes; ++node) {
-    if (name == host(launch, node)) {
+    if (name == launch.host_of(node)) {
       return true;
     }
   }
@@ -325,7 +328,7 @@ std::vector<EnvironmentFault> environment_faults(const std::vector<EnvironmentVa
       const std::string value = value_on(variable, place);
       const std::string shown = value.empty() ? "empty" : value;
       common = rank == 0 ? value : common;
-      const std::optional<std::string> expected = expected_value(variable.name, place);
+      const std::optional<std::string> expected = expected_value(variable.name, launch, rank);
       if (expected && value != *expected) {
         wrong.emplace_back(rank,
                            fmt::format("{} on rank {} (should be {})", shown, rank, *expected));
@@ -335,7 +338,7 @@ std::vector<EnvironmentFault> environment_faults(const std::vector<EnvironmentVa
       } else if (is_common && !is_port_number && !launch.is_external() &&
                  misses_rank_0(value, launch, place)) {
         wrong.emplace_back(
-            rank, fmt::format("{} on rank {} (rank 0 is on {})", shown, rank, host(launch, 0)));
+            rank, fmt::format("{} on rank {} (rank 0 is on {})", shown, rank, launch.host_of(0)));
       } else if (is_port_number && !is_port(value)) {
         wrong.emplace_back(rank, fmt::format("{} on rank {} (should be a port from 1 to {})", shown,
                                              rank, most_port));
@@ -353,7 +356,7 @@ std::vector<EnvironmentFault> environment_faults(const std::vector<EnvironmentVa
 }
 
 bool has_meaning(const std::string& variable) {
-  return expected_value(variable, Place{}).has_value() || variable == "MASTER_ADDR" ||
+  return expected_value(variable, Launch{}, 0).has_value() || variable == "MASTER_ADDR" ||
          variable == "MASTER_PORT" || variable == "CUDA_VISIBLE_DEVICES" ||
          variable == "PL_TORCH_DISTRIBUTED_BACKEND";
 }

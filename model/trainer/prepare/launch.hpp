@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/core/place.hpp"
+#include "model/core/ranks_of_nodes.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/trainer/framework/strategy_choice.hpp"
 
@@ -13,20 +14,33 @@ namespace lockstep {
 
 /// The launcher of a training, and how many processes it starts.
 struct Launch {
-  std::string launcher = "lightning";  ///< torchrun, horovodrun, baguarun, srun, mpirun, notebook
+  /// torchrun, horovodrun, baguarun, bagua.distributed.launch, srun, mpirun, notebook
+  std::string launcher = "lightning";
   int32_t nodes = 1;
-  int32_t processes_per_node = 1;
+  int32_t processes_per_node = 1;     ///< the most that a node has
+  RanksOfNodes processes_of_nodes{};  ///< where hosts differ; empty: all have as many
+  std::vector<std::string> hosts{};   ///< by node, as the scenario names them; empty: node0, ..
   StartMethod start = StartMethod::script;  ///< how Lightning makes them where it does
   int64_t max_restarts = 0;                 ///< of torchrun
   int64_t least_nodes = 1;                  ///< of torchrun's `nnodes`
   int64_t most_nodes = 1;
   bool takes_any_nodes = false;  ///< the script reads from torchrun how many there are
+  std::string rendezvous{};      ///< torchrun's --rdzv-backend; empty: it names none
+  std::string endpoint{};        ///< torchrun's --rdzv-endpoint, Bagua's --master_addr; empty: none
+  bool is_standalone = false;    ///< torchrun's --standalone
+  int64_t master_port = 29500;   ///< of baguarun and bagua.distributed.launch
+  int64_t service_port = 29501;  ///< theirs: --bagua_service_port
   bool gpus = true;
 
-  int32_t world_size() const { return nodes * processes_per_node; }
+  int32_t world_size() const;
+  bool is_static() const { return rendezvous == "static"; }
+  bool is_uneven() const { return !processes_of_nodes.empty(); }
   /// Whether the launcher itself makes one process per rank; else Lightning does.
   bool is_external() const { return launcher != "lightning" && launcher != "notebook"; }
   Place place_of(int32_t rank) const;
+  int32_t processes_of(int32_t node) const;
+  std::string host_of(int32_t node) const;  ///< its name
+  std::string address() const;              ///< of rank 0's host, for the others
 };
 
 struct EnvironmentEntry {
@@ -44,7 +58,8 @@ std::vector<EnvironmentEntry> environment_of(const Launch& launch, int32_t rank)
 std::string start_line(const Launch& launch, int32_t rank);
 
 /// The required value of a rank variable ("LOCAL_RANK", "SLURM_PROCID", ..); nothing for others.
-std::optional<std::string> expected_value(const std::string& variable, const Place& place);
+std::optional<std::string> expected_value(const std::string& variable, const Launch& launch,
+                                          int32_t rank);
 
 /// The value of a variable of the scenario on a rank. Throws EvaluationError.
 std::string value_on(const EnvironmentVariable& variable, const Place& place);

@@ -220,6 +220,7 @@ void prepare_bare(Preparation& preparation, const ProgramSettings& settings,
   const int64_t nodes = value_or(cluster.nodes, int64_t{1});
   const int64_t per_node = (cluster.ranks->value + nodes - 1) / std::max<int64_t>(nodes, 1);
   options.ranks_per_node = static_cast<int32_t>(value_or(cluster.gpus, per_node));
+  take_hosts_of_bare_program(preparation);
   // Of those that meet by name each has a part of its own in the negotiation.
   options.classes = settings.meets_by_name ? nullptr : classes_of_bare_ranks(preparation, world);
   preparation.log = std::make_shared<RunLog>(options.world_size, options.classes);
@@ -232,6 +233,7 @@ void prepare_bare(Preparation& preparation, const ProgramSettings& settings,
   program->scenario = preparation.scenario;
   program->settings = settings;
   program->settings.on_gpus = !settings.gloo;
+  program->settings.ranks_of_nodes = options.ranks_of_nodes;
   program->log = preparation.log;
   preparation.program = bare_program(program);
 }

@@ -157,6 +157,20 @@ void set_variables(Preparation& preparation, const StrategyEntry& entry,
   }
 }
 
+// bagua.distributed.launch --default_bucket_size, in bytes.
+void set_launcher_arguments(const Preparation& preparation, const StrategyEntry& entry,
+                            StrategyArguments& arguments) {
+  const std::optional<Object>& launcher = preparation.scenario->launcher;
+  const PlainValue* const given = launcher ? launcher->find("default_bucket_size") : nullptr;
+  const int64_t* const bytes = given == nullptr ? nullptr : given->get_if<int64_t>();
+  constexpr double mebibyte = 1024.0 * 1024.0;
+  if (bytes != nullptr && *bytes > 0 &&
+      std::ranges::find(entry.arguments, "bucket_size_mb", &StrategyArgument::name) !=
+          entry.arguments.end()) {
+    arguments.set("bucket_size_mb", static_cast<double>(*bytes) / mebibyte);
+  }
+}
+
 void set_launch(Placement& placement, const StrategyTraits& traits) {
   Launch& launch = placement.launch;
   const bool one_in_node = traits.is_one_process() || traits.drives_all_devices();
@@ -204,18 +218,21 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   for (const StrategyVariable& variable : entry->variables) {
     placement.strategy_variables.push_back(variable.name);
   }
+  set_launcher_arguments(preparation, *entry, program.strategy_arguments);
   if (trainer.strategy) {
     set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
   }
   RunOptions& options = preparation.options;
   options.ranks_per_node = placement.launch.processes_per_node;
-  options.world_size = placement.launch.nodes * placement.launch.processes_per_node;
+  options.ranks_of_nodes = placement.launch.processes_of_nodes;
+  options.world_size = placement.launch.world_size();
   options.devices_per_rank = entry->traits.drives_all_devices() ? static_cast<int32_t>(devices) : 1;
   if (trainer.strategy) {
     set_arguments_of_ranks(preparation, *trainer.strategy, program);
   }
   program.settings.on_gpus = !placement.cpu;
   program.settings.gpus = placement.numbers;
+  program.settings.ranks_of_nodes = options.ranks_of_nodes;
   program.settings.visible_gpus = placement.visible;
   program.in_children = placement.launch.start != StartMethod::script;
   return entry;

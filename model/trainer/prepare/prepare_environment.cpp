@@ -43,7 +43,7 @@ void tell_unread(Preparation& preparation) {
 }
 
 std::string remedy_of(const EnvironmentVariable& variable) {
-  if (expected_value(variable.name, Place{})) {
+  if (expected_value(variable.name, Launch{}, 0)) {
     return "leave the variable to the launcher, or write it with `{rank}`, `{local_rank}`, "
            "`{node_rank}` and `{world_size}`";
   }

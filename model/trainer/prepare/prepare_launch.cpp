@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
+#include "model/trainer/prepare/host_slots.hpp"
 #include "model/trainer/prepare/node_range.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
@@ -32,27 +34,6 @@ int64_t elastic_nodes(const Object& launcher, int64_t asked) {
   return std::clamp(asked, range.least, range.most);
 }
 
-int64_t slots(const Object& launcher) {
-  const PlainValue* given = launcher.find("hosts");
-  const PlainValue::List* list = given == nullptr ? nullptr : given->get_if<PlainValue::List>();
-  return list == nullptr ? 1 : std::ssize(*list);
-}
-
-// horovodrun -H host1:4,host2:4; without it, the machine itself has room for all.
-int64_t slots_of(const Object& launcher) {
-  const PlainValue* given = launcher.find("hosts");
-  const PlainValue::List* list = given == nullptr ? nullptr : given->get_if<PlainValue::List>();
-  if (list == nullptr) {
-    return whole(launcher, "np", 1);
-  }
-  int64_t all = 0;
-  for (const PlainValue& slots_of_host : *list) {
-    const int64_t* number = slots_of_host.get_if<int64_t>();
-    all += number == nullptr ? 0 : *number;
-  }
-  return all;
-}
-
 Started started_by(const Object& launcher, const Launch& launch) {
   if (launcher.name == "torchrun") {
     const int64_t nodes = elastic_nodes(launcher, launch.nodes);
@@ -62,85 +43,72 @@ Started started_by(const Object& launcher, const Launch& launch) {
     const int64_t nodes = whole(launcher, "nodes", 1);
     return {nodes, nodes * whole(launcher, "ntasks_per_node", 1)};
   }
-  if (launcher.name == "baguarun") {
-    return {slots(launcher), slots(launcher) * whole(launcher, "nproc_per_node", 1)};
-  }
-  const int64_t count = whole(launcher, "np", 1);
-  return {launcher.find("hosts") == nullptr ? launch.nodes : slots(launcher), count};
+  const int64_t per_node = whole(launcher, "nproc_per_node", 1);
+  const int64_t nodes = launcher.name == "baguarun"
+                            ? std::max<int64_t>(1, std::ssize(hosts_of(launcher).hosts))
+                            : whole(launcher, "nnodes", 1);
+  return {nodes, nodes * per_node};
 }
 
-SourcePlace place_of(const Object& launcher, std::string_view name) {
-  const auto argument = std::ranges::find(launcher.arguments, name, &ObjectArgument::name);
-  return argument == launcher.arguments.end() ? launcher.place : argument->place;
-}
-
-std::string written(const Object& launcher, std::string_view name) {
-  const PlainValue* const given = launcher.find(name);
-  const std::string* const text = given == nullptr ? nullptr : given->get_if<std::string>();
-  const int64_t* const number = given == nullptr ? nullptr : given->get_if<int64_t>();
-  return text != nullptr ? *text : number != nullptr ? std::to_string(*number) : "..";
-}
-
-// False where torchrun would not start.
-bool read_elastic(Preparation& preparation, const Object& launcher) {
-  Launch& launch = preparation.placement.launch;
-  const NodeRange range = node_range_of(launcher);
-  if (!range.is_legal) {
-    const bool is_upside_down = range.least > range.most;
-    add_problem(
-        preparation, Kind::invalid, place_of(launcher, "nnodes"),
-        is_upside_down
-            ? fmt::format("`nnodes: {}`: the minimum of {} nodes is above the maximum of {}",
-                          written(launcher, "nnodes"), range.least, range.most)
-            : fmt::format("`nnodes: {}` is neither a number of nodes nor MIN:MAX",
-                          written(launcher, "nnodes")),
-        is_upside_down ? fmt::format("write nnodes: \"{}:{}\"", range.most, range.least)
-                       : "write nnodes: 4, or nnodes: \"2:4\"");
-    return false;
-  }
-  launch.max_restarts = whole(launcher, "max_restarts", 0);
-  launch.least_nodes = range.least;
-  launch.most_nodes = range.most;
-  if (launch.max_restarts < 0) {
-    add_problem(preparation, Kind::invalid, place_of(launcher, "max_restarts"),
-                fmt::format("`max_restarts` is {}", launch.max_restarts), "at least 0");
-    return false;
-  }
-  if (range.least != range.most && !launch.takes_any_nodes) {
-    add_problem(preparation, Kind::note, place_of(launcher, "nnodes"),
-                fmt::format("`nnodes: {}` is taken as the {} that the trainer asks for: Lightning "
-                            "refuses any other number",
-                            written(launcher, "nnodes"), launch.nodes),
-                "write trainer: {num_nodes: GROUP_WORLD_SIZE}, as a script that reads it from the "
-                "environment");
-  }
-  if (preparation.scenario->is_bare_program() && launch.max_restarts > 0) {
-    add_problem(preparation, Kind::note, place_of(launcher, "max_restarts"),
-                "`max_restarts` has no effect here: restarts are modelled for scenarios with a "
-                "trainer");
-  }
-  return true;
+bool is_of_bagua(const Object& launcher) {
+  return launcher.name == "baguarun" || launcher.name == "bagua.distributed.launch";
 }
 
 bool is_modelled_launcher(std::string_view name) {
-  constexpr std::string_view modelled[] = {"lightning", "notebook", "torchrun",  "srun",
-                                           "mpirun",    "baguarun", "horovodrun"};
+  constexpr std::string_view modelled[] = {
+      "lightning", "notebook", "torchrun", "srun", "mpirun", "baguarun", "bagua.distributed.launch",
+      "horovodrun"};
   return std::ranges::find(modelled, name) != std::end(modelled);
+}
+
+std::string sizes_text(const RanksOfNodes& processes) {
+  return fmt::format("{} process{} on {} node{} ({})",
+                     std::accumulate(processes.begin(), processes.end(), int64_t{0}),
+                     processes.size() == 1 && processes.front() == 1 ? "" : "es", processes.size(),
+                     processes.size() == 1 ? "" : "s", fmt::join(processes, ", "));
+}
+
+// mpirun without hosts starts them where its resource manager says. Lightning takes the device of
+// the local rank from a list of `devices`, which is as long on every node.
+void check_hosts(Preparation& preparation, const Object& launcher) {
+  Launch& launch = preparation.placement.launch;
+  const std::optional<RanksOfNodes> processes = processes_on_hosts(preparation, launcher);
+  if (!processes) {
+    return;
+  }
+  const bool has_hosts = !hosts_of(launcher).hosts.empty();
+  Launch started = launch;
+  set_hosts(launcher, *processes, started);
+  const bool same_nodes = !has_hosts || started.nodes == launch.nodes;
+  if (started.world_size() == launch.world_size() && same_nodes &&
+      started.is_uneven() == launch.is_uneven()) {
+    launch.hosts = has_hosts ? started.hosts : std::vector<std::string>();
+    return;
+  }
+  add_problem(preparation, Kind::refused, launcher.place,
+              fmt::format("{} starts {}, but {} expects {} on each of {} node{}", launcher.name,
+                          sizes_text(*processes),
+                          preparation.scenario->is_bare_program() ? "the cluster" : "the trainer",
+                          launch.processes_per_node, launch.nodes, launch.nodes == 1 ? "" : "s"),
+              preparation.scenario->is_bare_program()
+                  ? "make cluster.ranks what the launcher starts"
+                  : "make devices x num_nodes what the launcher starts, with as many slots on each "
+                    "host as `devices`",
+              refused_code);
 }
 
 void check_size(Preparation& preparation, const Object& launcher) {
   const Launch& launch = preparation.placement.launch;
+  if (launcher.name == "horovodrun" || launcher.name == "mpirun") {
+    if (!preparation.placement.strategy.is_horovod) {
+      check_hosts(preparation, launcher);  // Horovod has taken them as they are
+    }
+    return;
+  }
   const Started started = started_by(launcher, launch);
   if (started.nodes < 1 || started.processes < 1) {
     add_problem(preparation, Kind::invalid, launcher.place,
                 fmt::format("{} starts no process", launcher.name), "numbers are at least 1");
-    return;
-  }
-  if (launcher.name == "horovodrun" && slots_of(launcher) < started.processes) {
-    add_problem(preparation, Kind::refused, launcher.place,
-                fmt::format("horovodrun: {} processes are requested, and the hosts have {} slots",
-                            started.processes, slots_of(launcher)),
-                "give `hosts` as many slots as `np`, as in {np: 8, hosts: [4, 4]}", refused_code);
     return;
   }
   if (started.processes != launch.world_size() || started.nodes != launch.nodes) {
@@ -251,20 +219,6 @@ void check_fork(Preparation& preparation) {
 
 }  // namespace
 
-void take_nodes_of_launcher(Preparation& preparation, const Scenario& scenario) {
-  int64_t& nodes = preparation.placement.nodes;
-  if (nodes > 1) {
-    add_problem(preparation, Kind::refused, scenario.trainer->num_nodes->place,
-                "Horovod does not support setting num_nodes: horovodrun or mpirun says how many "
-                "processes there are, and where",
-                "leave num_nodes out and name the hosts, as in {horovodrun: {np: 8, hosts: [4, "
-                "4]}}",
-                refused_code);
-  } else if (scenario.launcher && scenario.launcher->find("hosts") != nullptr) {
-    nodes = std::max<int64_t>(1, slots(*scenario.launcher));
-  }
-}
-
 void take_nodes_of_torchrun(Preparation& preparation, Scenario& scenario) {
   Given<int64_t>& nodes = scenario.trainer->num_nodes;
   if (!nodes || nodes->value != TrainerSpec::nodes_of_launcher) {
@@ -294,6 +248,11 @@ void prepare_launcher(Preparation& preparation) {
     const bool divides = options.world_size % per_node == 0;
     launch.processes_per_node = divides ? per_node : options.world_size;
     launch.nodes = options.world_size / launch.processes_per_node;
+    if (!options.ranks_of_nodes.empty()) {
+      launch.processes_of_nodes = options.ranks_of_nodes;
+      launch.processes_per_node = per_node;
+      launch.nodes = static_cast<int32_t>(options.ranks_of_nodes.size());
+    }
   }
   if (scenario.launcher && !is_modelled_launcher(scenario.launcher->name)) {
     add_problem(preparation, Kind::unsupported, scenario.launcher->place,
@@ -314,8 +273,11 @@ void prepare_launcher(Preparation& preparation) {
   if (scenario.launcher) {
     // Nothing else starts more than one process for Horovod.
     launch.launcher = needs_horovodrun ? "horovodrun" : scenario.launcher->name;
-    if (scenario.launcher->name == "torchrun" && !read_elastic(preparation, *scenario.launcher)) {
+    if (scenario.launcher->name == "torchrun" && !read_torchrun(preparation, *scenario.launcher)) {
       return;
+    }
+    if (is_of_bagua(*scenario.launcher)) {
+      read_bagua_launcher(preparation, *scenario.launcher);
     }
     if (launch.is_external() && !needs_horovodrun) {
       check_size(preparation, *scenario.launcher);
@@ -333,7 +295,10 @@ void prepare_launcher(Preparation& preparation) {
 // What only restarts cost.
 void note_without_restarts(Preparation& preparation) {
   const std::optional<ClusterSpec>& cluster = preparation.scenario->cluster;
-  if (!cluster || preparation.placement.launch.max_restarts > 0) {
+  const std::optional<Object>& launcher = preparation.scenario->launcher;
+  const bool restarts = launcher && launcher->name == "torchrun" &&
+                        whole(*launcher, "max_restarts", 0) > 0;  // also where it would not start
+  if (!cluster || restarts) {
     return;
   }
   const auto tell = [&](const auto& given, const char* key) {

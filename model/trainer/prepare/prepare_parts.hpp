@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <span>
+
 #include "model/trainer/loop/training_program.hpp"
 #include "model/trainer/prepare/prepare.hpp"
 
@@ -50,8 +53,26 @@ Time time_limit_of_group(const Preparation& preparation);
 Time time_limit_of_new_groups(const Preparation& preparation);
 /// A script that reads `num_nodes` from torchrun: as many as there are, up to the maximum.
 void take_nodes_of_torchrun(Preparation& preparation, Scenario& scenario);
+/// The GPUs of a node, and the argument of the Trainer that asks for some.
+struct DevicesOfNode {
+  std::span<const int64_t> visible;   ///< by number of CUDA, their places
+  const PlainValue* asked = nullptr;  ///< null: nothing does
+};
 /// Horovod's processes are where the launcher puts them, not where the Trainer asks for them.
-void take_nodes_of_launcher(Preparation& preparation, const Scenario& scenario);
+void take_processes_of_launcher(Preparation& preparation, const Scenario& scenario,
+                                const DevicesOfNode& devices);
+/// The processes of each host under horovodrun or mpirun. Nothing: of another launcher, or there
+/// is a problem.
+std::optional<RanksOfNodes> processes_on_hosts(Preparation& preparation, const Object& launcher);
+/// Ranks of a program without a Trainer are where its launcher's hosts have room for them.
+void take_hosts_of_bare_program(Preparation& preparation);
+/// Places processes there, by the names of the launcher's hosts.
+void set_hosts(const Object& launcher, const RanksOfNodes& processes, Launch& launch);
+void name_hosts(const Object& launcher, Launch& launch);
+/// Arguments of torchrun beside the number of processes; false where it would not start.
+bool read_torchrun(Preparation& preparation, const Object& launcher);
+/// Arguments of Bagua's launchers beside the number of processes.
+void read_bagua_launcher(Preparation& preparation, const Object& launcher);
 /// Who starts the processes, compared with those that the strategy has.
 void prepare_launch(Preparation& preparation);
 /// Holds the variables of `env` against the processes that there are; needs the launch.

@@ -214,7 +214,7 @@ class Placing {
     situation.auto_select = value_or(trainer_.auto_select_gpus, false);
     const DeviceArgument name =
         is_given(trainer_.gpus) ? DeviceArgument::gpus : DeviceArgument::devices;
-    const PlainValue* value = value_of_devices();
+    const PlainValue* value = devices_asked_ = value_of_devices();
     const DeviceAnswer answer = devices_of(value, name, situation);
     const SourcePlace place = value == nullptr ? trainer_.place : value->place;
     placement_.devices = {0};
@@ -285,13 +285,13 @@ class Placing {
     situation.nodes = placement_.nodes;
     situation.interactive = placement_.interactive;
     situation.started_externally = launcher_ == "torchrun" || launcher_ == "srun";
-    situation.horovodrun = launcher_ == "horovodrun";
+    situation.horovodrun = launcher_ == "horovodrun" || launcher_ == "mpirun";
     StrategyChoice& choice = placement_.strategy;
     choice = choose_strategy(strategy_, situation, registry_);
     read_start_method(choice);
     read_entry(choice);
     if (choice.is_horovod && choice.refusal.empty()) {
-      take_nodes_of_launcher(preparation_, scenario_);
+      take_processes_of_launcher(preparation_, scenario_, {visible_, devices_asked_});
     }
     if (choice.is_unmodelled) {
       add_problem(preparation_, Kind::unsupported, place_of_strategy(), choice.refusal,
@@ -378,6 +378,7 @@ class Placing {
   std::vector<int64_t> visible_;   ///< places of the GPUs that CUDA shows
   std::vector<int64_t> occupied_;  ///< of them, by their number among the visible
   PlainValue processes_;
+  const PlainValue* devices_asked_ = nullptr;  ///< what says how many; null: nothing does
 };
 
 }  // namespace

@@ -295,7 +295,8 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
                                                     const WorldAbilities& world) {
   const RunOptions& options = preparation.options;
   const int32_t per_node = options.ranks_per_node;
-  const bool has_nodes = per_node > 0 && options.world_size % per_node == 0;
+  const bool has_nodes =
+      per_node > 0 && options.world_size % per_node == 0 && options.ranks_of_nodes.empty();
   if (!may_have_classes(preparation, world) || !has_nodes || options.world_size / per_node < 3 ||
       program.store || program.saved || !program.arguments_of_ranks.empty() ||
       !program.plans_of_ranks.empty()) {
@@ -364,7 +365,8 @@ void note_data_parallel_indices(Preparation& preparation, const TrainingProgram&
 std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& preparation,
                                                          const WorldAbilities& world) {
   const ClusterSpec& cluster = *preparation.scenario->cluster;
-  const bool has_nodes = cluster.preset || cluster.nodes || cluster.gpus;
+  const bool has_nodes = cluster.preset || cluster.nodes || cluster.gpus ||
+                         !preparation.options.ranks_of_nodes.empty();
   Differences differences;
   add_program(*preparation.scenario->program, differences);
   const bool is_decided = is_decided_by_values(*preparation.scenario->program);

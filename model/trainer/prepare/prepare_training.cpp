@@ -210,7 +210,8 @@ void take_traits(Preparation& preparation, bool has_values, TrainingProgram& pro
 bool take_network(Preparation& preparation, const StrategyEntry& entry, const WorldAbilities& world,
                   TrainingProgram& program) {
   program.plan.world_size = preparation.options.world_size;
-  program.plan.node_ranks = preparation.placement.launch.processes_per_node;
+  const Launch& launch = preparation.placement.launch;
+  program.plan.node_ranks = launch.is_uneven() ? 0 : launch.processes_per_node;
   preparation.groups_experts = entry.traits.groups_experts || world.groups_experts;
   if (preparation.groups_experts && has_mixtures(*program.network) &&
       program.network->modules.empty()) {

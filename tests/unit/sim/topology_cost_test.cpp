@@ -209,6 +209,18 @@ TEST_CASE("ranks stand node by node on the devices that are free") {
   CHECK(sim::place_ranks(cluster, 2, 4, 2).errors.size() == 1);
 }
 
+TEST_CASE("ranks stand on nodes of which each has another number of them") {
+  Cluster cluster = Priced::cluster("dgx-a100", 3);
+  const auto placed = sim::place_ranks(cluster, 6, 3, 1, {1, 2, 3});
+  REQUIRE(placed.errors.empty());
+  const std::vector<uint32_t> expected{0, 8, 9, 16, 17, 18};
+  for (size_t rank = 0; rank < expected.size(); ++rank) {
+    CHECK(placed.placement.devices[rank].value == expected[rank]);
+  }
+  CHECK(sim::place_ranks(cluster, 12, 9, 1, {1, 2, 9}).errors.size() == 1);
+  CHECK(sim::place_ranks(cluster, 4, 1, 1, {1, 1, 1, 1}).errors.size() == 1);
+}
+
 TEST_CASE("the costs of a cluster say what they are based on") {
   const auto built = sim::build_costs(Priced::cluster("dgx-h100", 2), {.world_size = 16});
   REQUIRE(built.errors.empty());

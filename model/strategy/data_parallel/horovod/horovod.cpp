@@ -37,7 +37,9 @@ NegotiationOptions Horovod::negotiation(const Rank& rank) const {
   options.cycle_time = options_.cycle_time;
   options.cache_capacity = options_.cache_capacity;
   options.fusion.threshold =
-      working_threshold(options_.fusion_threshold, rank.place().local_world_size);
+      plan().node_ranks > 0
+          ? working_threshold(options_.fusion_threshold, rank.place().local_world_size)
+          : options_.fusion_threshold;  // controller.cc rounds up where all nodes are alike
   options.fusion.predivide_factor = options_.predivide_factor;
   options.fusion.average_of_backend = plan().barrier_is_all_reduce;
   options.fusion.waits_for_each = !plan().barrier_is_all_reduce;

@@ -134,4 +134,71 @@ TEST_CASE("a failure rate without restarts has no effect, and says so") {
   }));
 }
 
+// 10 steps per epoch; resumed at step 4 (4 batches used, 6 left) and at step 12 (2 used, 8 left): 4
+// and 2 batches of each of 4 ranks, 4 samples each.
+TEST_CASE("each epoch that was resumed within is reported") {
+  const std::string text =
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+      "launcher: {torchrun: {nproc_per_node: 4, max_restarts: 3}}\n"
+      "model: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 2]}], input: [8]}\n"
+      "data: {batch_size: 4, train: {samples: 160}}\n"
+      "trainer: {accelerator: gpu, devices: 4, strategy: ddp, max_epochs: 2, num_sanity_val_steps: "
+      "0, limit_val_batches: 0, callbacks: [{ModelCheckpoint: {dirpath: saved, save_last: true, "
+      "every_n_train_steps: 4}}]}\n"
+      "program: {main: [{fit: {ckpt_path: last}}]}\n"
+      "faults: [{lost_rank: {rank: 1, at: step 6}}, {lost_rank: {rank: 2, at: step 14}}]\n";
+  const Rehearsal ran = only_of(text);
+  CHECK(codes_of(ran) == std::vector<std::string>{"LS304", "LS304"});
+  REQUIRE(ran.results.elastic);
+  const std::vector<ResumedEpoch>& epochs = ran.results.elastic->resumed_epochs;
+  REQUIRE(epochs.size() == 2);
+  CHECK(epochs[0].epoch == 0);
+  CHECK(epochs[0].repeated == 64);
+  CHECK(epochs[0].missed == 64);
+  CHECK(epochs[1].epoch == 1);
+  CHECK(epochs[1].repeated == 32);
+  CHECK(ran.results.samples_repeated == 96);
+}
+
+// The second failure comes before the first step: it loses nothing, and hides nothing.
+TEST_CASE("a training that began anew is reported, whatever fails later") {
+  const std::string job_text =
+      job("nnodes: 2, max_restarts: 3",
+          "[{lost_rank: {rank: 3, at: step 6}}, {exception: {rank: 0, hook: setup, at: 10 s}}]");
+  std::string anew = job_text;
+  anew.replace(anew.find("{ckpt_path: last}"), 17, "{}");
+  const Rehearsal ran = only_of(anew);
+  CHECK(codes_of(ran) == std::vector<std::string>{"LS502"});
+  REQUIRE(!ran.findings.empty());
+  CHECK(ran.findings.front().title.find("6 optimizer steps are lost") != std::string::npos);
+}
+
+TEST_CASE("servers begin anew after a restart, whatever their workers load") {
+  const auto served = [](const std::string& lost, const std::string& fit) {
+    return "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nprocess_group: {backend: gloo}\n"
+           "launcher: {torchrun: {nproc_per_node: 3, max_restarts: 1}}\n"
+           "model: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 2]}], input: [8]}\n"
+           "data: {batch_size: 4, train: {samples: 64}}\n"
+           "trainer: {accelerator: gpu, devices: 3, strategy: parameter_server, max_epochs: 2, "
+           "num_sanity_val_steps: 0, limit_val_batches: 0, callbacks: [{ModelCheckpoint: {dirpath: "
+           "saved, save_last: true, every_n_train_steps: 4}}]}\n"
+           "program: {main: [" +
+           fit + "]}\nfaults: [{lost_rank: {rank: " + lost + ", at: step 6}}]\n";
+  };
+  for (const char* lost : {"1", "2"}) {  // a worker, the server
+    INFO(lost);
+    const Rehearsal anew = only_of(served(lost, "fit"));
+    CHECK(codes_of(anew) == std::vector<std::string>{"LS502"});
+    const Rehearsal resumed = only_of(served(lost, "{fit: {ckpt_path: last}}"));
+    CHECK(codes_of(resumed) == std::vector<std::string>{"LS502"});
+    REQUIRE(resumed.results.elastic);
+    const ElasticResults& elastic = *resumed.results.elastic;
+    REQUIRE(elastic.attempts.size() == 2);
+    CHECK(elastic.attempts[1].first_step == 4);
+    CHECK(elastic.attempts[1].servers_begin_anew);
+    CHECK(elastic.attempts[0].kept_step == 0);
+    CHECK(resumed.findings.front().why.text.find("rank 2 holds the weights") == 0);
+  }
+}
+
 }  // namespace attempts_test
