@@ -69,7 +69,8 @@ What   Lightning accepts the arguments and changes them, at most with a line in 
        counts processes on CPU, "3" was the GPU 3 up to 1.4 and is three GPUs since.
        Or torchrun starts all ranks again (`max_restarts`), and the training begins anew: fit() has
        no ckpt_path, no ModelCheckpoint has save_last, or each attempt looks into the folder of its
-       own logger, which is new (an error).
+       own logger, which is new (an error). Or its weights are on parameter servers, which load no
+       checkpoint.
 Fix    Write the setting that you want; use `verify.ignore` if the change is intended. After a
        restart a training continues with ModelCheckpoint(dirpath=.., save_last=True) and
        fit(ckpt_path="last").

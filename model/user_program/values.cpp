@@ -311,16 +311,7 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
   std::vector<int32_t> members;
   const NamedValues nothing;
   for (int32_t other = 0; color >= 0 && other < rank_.world_size(); ++other) {
-    Place place = rank_.place();
-    place.rank = RankId{static_cast<uint32_t>(other)};
-    const int32_t alike = rank_.place().local_world_size;
-    const RanksOfNodes& nodes = settings_.ranks_of_nodes;
-    const PositionOnNode position = nodes.empty()
-                                        ? PositionOnNode{other / alike, other % alike, alike}
-                                        : position_on_node(nodes, other);
-    place.node = position.node;
-    place.local_rank = position.local_rank;
-    place.local_world_size = position.local_world_size;
+    const Place place = place_of_other(rank_.place(), settings_.ranks_of_nodes, other);
     RankScope scope(*this, frame, nothing, place);
     try {
       if (evaluate_integer(expression, scope, "`color`") == color) {

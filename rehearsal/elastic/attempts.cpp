@@ -228,7 +228,6 @@ class ElasticJob {
 
   void take_checkpoint() {
     AttemptResult& attempt = result();
-    // Of a job with servers rank 0 saves what is saved.
     const bool whole = here().preparation.placement.traits.holds_whole_state || !servers_.empty();
     std::shared_ptr<const SavedTraining> kept = store_->newest(whole, ranks());
     if (!kept) {
@@ -341,7 +340,6 @@ class ElasticJob {
     }
   }
 
-  // By the weights that there are: of earlier attempts what their checkpoints had seen.
   std::vector<RankSamples> taken_in(int64_t epoch) const {
     std::vector<RankSamples> taken;
     for (const TrainedSamples& trained : lineage_) {

@@ -18,8 +18,9 @@ using Kind = Problem::Kind;
 void scale_learning_rate(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
   LearningRate& rate = preparation.learning_rate;
   const Placement& placement = preparation.placement;
-  const auto devices =
-      static_cast<double>(std::ssize(placement.devices)) * static_cast<double>(placement.nodes);
+  const auto devices = placement.launch.is_uneven()
+                           ? static_cast<double>(placement.launch.world_size())
+                           : static_cast<double>(std::ssize(placement.devices) * placement.nodes);
   rate.place = optimizer.place;
   rate.base_rate = plan.lr;
   for (const ObjectArgument& argument : optimizer.arguments) {

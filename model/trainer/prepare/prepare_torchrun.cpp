@@ -54,7 +54,7 @@ class TorchrunReader {
     if (range_.is_legal) {
       launch_.least_nodes = range_.least;
       launch_.most_nodes = range_.most;
-      return true;
+      return is_in_cluster();
     }
     const bool is_upside_down = range_.least > range_.most;
     return fail(
@@ -65,6 +65,19 @@ class TorchrunReader {
             : fmt::format("`nnodes: {}` is neither a number of nodes nor MIN:MAX", written_nodes()),
         is_upside_down ? fmt::format("write nnodes: \"{}:{}\"", range_.most, range_.least)
                        : "write nnodes: 4, or nnodes: \"2:4\"");
+  }
+
+  // RendezvousTimeout.join: the agents that are there wait for the minimum.
+  bool is_in_cluster() {
+    const std::optional<ClusterSpec>& cluster = preparation_.scenario->cluster;
+    const int64_t there = cluster ? value_or(cluster->nodes, range_.least) : range_.least;
+    return range_.least <= there ||
+           fail(Kind::refused, "nnodes",
+                fmt::format("`nnodes: {}` asks for {} node{}{}, and the cluster has {}: the agents "
+                            "wait 10 min for others, and end",
+                            written_nodes(), range_.least == range_.most ? "" : "at least ",
+                            range_.least, range_.least == 1 ? "" : "s", there),
+                fmt::format("set cluster.nodes, or write nnodes: {}", there));
   }
 
   bool read_restarts() {

@@ -218,6 +218,13 @@ TEST_CASE("the static rendezvous waits for the maximum, and coordinates no resta
             .starts_with("restarts on several nodes with the static rendezvous are not modelled"));
 }
 
+TEST_CASE("torchrun waits for nodes that the cluster does not have") {
+  CHECK(
+      told(torchrun("nnodes: \"6:8\", max_restarts: 3", 2)) ==
+      Told{"LS501 `nnodes: 6:8` asks for at least 6 nodes, and the cluster has 4: the agents wait "
+           "10 min for others, and end"});
+}
+
 TEST_CASE("a wrong range of nodes says nothing about failures") {
   for (const char* nodes : {"nnodes: \"4:2\"", "nnodes: \"x\"", "nnodes: 8"}) {
     const Preparation preparation = prepared(torchrun(std::string(nodes) + ", max_restarts: 3"));
