@@ -35,6 +35,7 @@ const std::vector<CodeLevels>& other_levels() {
       {"LS312", {Level::error, Level::warning}},
       {"LS401", {Level::error, Level::warning}},
       {"LS403", {Level::warning}},
+      {"LS404", {Level::warning}},
       {"LS501", {Level::error, Level::warning}},
       {"LS502", {Level::error, Level::warning}},
   };

@@ -257,6 +257,23 @@ program:
     - let: {x: "full(4, 1.0)"}
     - all_reduce: {tensor: x, async: true}                        # no `- wait: x`
 )page"},
+    {"LS404", "a batch of another size is compiled anew (warning)",
+     R"page(
+What   On TPUs XLA compiles a graph for the shapes of its tensors. The last batch of an epoch has
+       fewer samples than the others, so that each graph that it goes through is compiled once
+       more. Graphs are kept: a later epoch finds those of both sizes.
+Seen   One step of the first epoch takes seconds to minutes longer than its neighbours. How long
+       XLA compiles is not modelled.
+Fix    `drop_last: true`, or a batch_size that divides the samples of each rank.
+)page",
+     R"page(
+version: 1
+cluster: {preset: tpu-v3-8, nodes: 1}
+model: {input: [8], layers: [{Linear: [8, 4]}], loss: MSELoss}
+data: {train: {samples: 80, batch_size: 4}}                         # 10 for each of 8 cores: 4, 4, 2
+trainer: {accelerator: tpu, devices: 8, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0}
+)page"},
 };
 
 std::span<const Page> value_pages() { return value_pages_table; }

@@ -54,16 +54,28 @@ std::vector<std::string> figures_of(const DeviceModel& device) {
   return figures;
 }
 
+/// As `accelerator` of a Trainer names it.
+std::string_view accelerator_of(const DeviceModel& device) {
+  switch (device.type) {
+    case DeviceType::cpu: return "cpu";
+    case DeviceType::cuda: return "gpu";
+    case DeviceType::tpu: return "tpu";
+    case DeviceType::mps: return "mps";
+  }
+  return "";
+}
+
 KeyPage page_of_device(const DeviceModel& device) {
   KeyPage page;
   page.name = device.name;
-  page.meaning = "a GPU (cluster.gpu.preset)";
+  page.meaning = fmt::format("a {} (cluster.gpu.preset)", word_for(device.type));
   page.facts = figures_of(device);
   add_origin(device.source, device.assumption, page);
   page.scenario =
       scenario_with(fmt::format("cluster: {{nodes: 1, gpu: {{preset: {}}}}}\n"
-                                "trainer: {{accelerator: gpu, devices: 1, max_epochs: 1}}",
-                                device.name));
+                                "trainer: {{accelerator: {}, devices: 1, max_epochs: 1}}",
+                                device.name, device.is_accelerator() ? accelerator_of(device)
+                                                                     : "gpu"));
   return page;
 }
 
@@ -71,16 +83,25 @@ std::string_view linked_by(const NodeModel& node) {
   return node.nvlink_pairs.empty() ? "through NVSwitch" : "over direct links";
 }
 
+std::string links_text(const NodeModel& node) {
+  const std::string pcie = gigabytes_per_second(node.pcie);
+  if (node.chip_links.links > 0) {
+    return fmt::format(
+        "{} links between chips of {} for each direction, which join all nodes; PCIe {}",
+        node.chip_links.links, gigabytes_per_second(node.chip_links.rate), pcie);
+  }
+  return node.nvlink.count() > 0
+             ? fmt::format("NVLink {} for a GPU and direction, {}; PCIe {}",
+                           gigabytes_per_second(node.nvlink), linked_by(node), pcie)
+             : fmt::format("no NVLink; PCIe {} for a GPU and direction", pcie);
+}
+
 std::vector<std::string> figures_of(const Cluster& cluster) {
   const NodeModel& node = cluster.node;
   std::vector<std::string> figures{
       fmt::format("a node has {} x {} ({})", node.devices, node.device.name,
                   gibibytes(node.device.memory)),
-      node.nvlink.count() > 0 ? fmt::format("NVLink {} for a GPU and direction, {}; PCIe {}",
-                                            gigabytes_per_second(node.nvlink), linked_by(node),
-                                            gigabytes_per_second(node.pcie))
-                              : fmt::format("no NVLink; PCIe {} for a GPU and direction",
-                                            gigabytes_per_second(node.pcie)),
+      links_text(node),
       fmt::format("{} processor cores in {} sockets, {} of memory", node.cpu_cores, node.sockets,
                   gibibytes(node.memory))};
   if (node.nics > 0) {
@@ -95,17 +116,20 @@ std::vector<std::string> figures_of(const Cluster& cluster) {
 }
 
 KeyPage page_of_cluster(const Cluster& cluster) {
-  const bool has_gpus = cluster.node.device.compute_capability > 0;
+  const DeviceModel& device = cluster.node.device;
   KeyPage page;
   page.name = cluster.name;
-  page.meaning = has_gpus ? "a machine with GPUs (cluster.preset)"
-                          : "ranks on the processors of one machine (cluster.preset)";
+  page.meaning = device.is_accelerator()
+                     ? fmt::format("a machine with {}s (cluster.preset)", word_for(device.type))
+                     : "ranks on the processors of one machine (cluster.preset)";
   page.facts = figures_of(cluster);
   add_origin(cluster.node.source, cluster.node.assumption, page);
   page.scenario = scenario_with(
       fmt::format("cluster: {{preset: {}, nodes: 1}}\n"
                   "trainer: {{accelerator: {}, devices: {}, max_epochs: 1}}",
-                  cluster.name, has_gpus ? "gpu" : "cpu", std::min(cluster.node.devices, 2)));
+                  cluster.name, accelerator_of(device),
+                  device.type == DeviceType::tpu ? cluster.node.devices
+                                                 : std::min(cluster.node.devices, 2)));
   return page;
 }
 

@@ -163,6 +163,14 @@ Of PipeDream and PipeDream-2BW it is the number of updates of a stage between th
 and its own update: of n stages n - 1 on the first one, 0 on the last, and 1 with 2BW.
 Example: staleness.max <= 3
 )page"},
+    {"compiled_graphs", "how many graphs XLA compiles in a process",
+     R"page(
+On TPUs. A graph is what a process records between two calls of mark_step: a batch, up to the
+update if the optimizer steps behind it. Batches of other sizes, batches that add gradients to
+those of the window, updates that make the optimizer's state, and evaluations have graphs of their
+own. Each is compiled once.
+Example: compiled_graphs == 2
+)page"},
 };
 
 std::span<const Page> result_pages() { return result_table; }

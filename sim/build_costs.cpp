@@ -28,6 +28,10 @@ std::string sentence_of_links(const Cluster& cluster) {
   if (node.nvlink > BytesPerSecond{}) {
     text += fmt::format(", NVLink {:g} GB/s", gigabytes(node.nvlink));
   }
+  if (node.chip_links.links > 0) {
+    text += fmt::format(", {} links of {:g} GB/s between chips", node.chip_links.links,
+                        gigabytes(node.chip_links.rate));
+  }
   text += fmt::format(", PCIe or host memory {:g} GB/s", gigabytes(node.pcie));
   if (cluster.nodes > 1) {
     text +=
@@ -46,6 +50,9 @@ std::string sentence_of_collectives(CollectiveAlgorithms algorithms) {
       return fmt::format("collectives: double binary trees for all_reduce, else rings, {}", rest);
     case CollectiveAlgorithms::nccl:
       return fmt::format("collectives: the sooner of NCCL's ring and double binary tree {}", rest);
+    case CollectiveAlgorithms::xla:
+      return "collectives: rings over the links between chips, in both directions and in every "
+             "dimension whose ends are joined; UNCALIBRATED: assumed, without XLA's own overhead";
     case CollectiveAlgorithms::gloo:
       return fmt::format("collectives: UNCALIBRATED: Gloo's algorithms {}", rest);
   }
@@ -172,7 +179,7 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
   };
   costs.compute = std::make_unique<RooflineComputeCost>(device, host);
   const bool staged =
-      options.algorithms == CollectiveAlgorithms::gloo && device.compute_capability > 0;
+      options.algorithms == CollectiveAlgorithms::gloo && device.is_accelerator();
   costs.communication = std::make_unique<TopologyCommunicationCost>(
       staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host,
       RunningRanks{options.classes, options.folds_links});
@@ -180,6 +187,10 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
     costs.nccl =
         std::make_unique<NcclCommunicationCost>(cluster, *costs.communication, options.nccl);
     costs.basis[2] = sentence_of_nccl(options.nccl.version);
+  }
+  if (options.algorithms == CollectiveAlgorithms::xla && cluster.node.chip_links.links > 0) {
+    costs.ici =
+        std::make_unique<IciCommunicationCost>(cluster.node.chip_links, *costs.communication);
   }
   if (staged) {
     costs.staged = std::make_unique<StagedCommunicationCost>(*costs.communication, cluster, host,

@@ -6,6 +6,7 @@
 
 #include "model/cluster/cluster.hpp"
 #include "sim/cost.hpp"
+#include "sim/ici_cost.hpp"
 #include "sim/measured_cost.hpp"
 #include "sim/nccl_cost.hpp"
 #include "sim/roofline_cost.hpp"
@@ -39,6 +40,8 @@ struct Costs {
   std::unique_ptr<TopologyCommunicationCost> communication;
   /// In front of `communication`, where NCCL runs collectives between GPUs.
   std::unique_ptr<NcclCommunicationCost> nccl;
+  /// In front of `communication`, where XLA runs collectives between TPU chips.
+  std::unique_ptr<IciCommunicationCost> ici;
   /// In front of `communication`, where Gloo communicates tensors on GPUs.
   std::unique_ptr<StagedCommunicationCost> staged;
   /// In front of `compute` and `communication`, where there is a calibration.
@@ -51,6 +54,9 @@ struct Costs {
     }
     if (nccl) {
       return *nccl;
+    }
+    if (ici) {
+      return *ici;
     }
     return staged ? static_cast<CommunicationCost&>(*staged) : *communication;
   }

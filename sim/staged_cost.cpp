@@ -32,7 +32,7 @@ Staged staged_by(const CollectiveCall& call) {
 Cluster over_tcp(Cluster cluster) {
   const Cluster cpus = *cluster_preset("cpu");
   NodeModel& node = cluster.node;
-  node.device.compute_capability = 0;  // it hangs on its host's memory
+  node.device.type = DeviceType::cpu;  // it hangs on its host's memory
   node.nvlink = BytesPerSecond{};
   node.nvlinks = 0;
   node.nvlink_pairs.clear();

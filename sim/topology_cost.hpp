@@ -46,6 +46,7 @@ enum class CollectiveAlgorithms : uint8_t {
   ring,  ///< every reduction, gather and broadcast is a (pipelined) ring
   tree,  ///< as ring, but all_reduce and barrier over double binary trees
   nccl,  ///< as ring, or all_reduce by trees where that is sooner over, were it alone
+  xla,   ///< as ring; between TPU chips IciCommunicationCost prices them
   gloo,  ///< ring all_reduce, all_gather and reduce; binomial broadcast; dissemination barrier
 };
 

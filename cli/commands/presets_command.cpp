@@ -55,6 +55,10 @@ std::string nodes_text() {
     if (node.nvlink.count() > 0) {
       line += fmt::format(", NVLink {}", in_gigabytes(node.nvlink));
     }
+    if (node.chip_links.links > 0) {
+      line += fmt::format(", {} x {} between chips", node.chip_links.links,
+                          in_gigabytes(node.chip_links.rate));
+    }
     if (node.nics > 0) {
       line += fmt::format(", {} x {} between nodes", node.nics,
                           in_gigabytes(cluster.network.bandwidth));
@@ -123,6 +127,7 @@ Json devices_json() {
       }
     }
     list.push_back({{"name", device.name},
+                    {"type", torch_name_of(device.type)},
                     {"memory_bytes", device.memory.count()},
                     {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.count()},
                     {"peak_flops_per_s", peaks},
@@ -141,6 +146,8 @@ Json nodes_json() {
                     {"devices", node.devices},
                     {"device", node.device.name},
                     {"nvlink_bytes_per_s", node.nvlink.count()},
+                    {"chip_links", node.chip_links.links},
+                    {"chip_link_bytes_per_s", node.chip_links.rate.count()},
                     {"pcie_bytes_per_s", node.pcie.count()},
                     {"nics", node.nics},
                     {"nic_bytes_per_s", node.nics > 0 ? cluster.network.bandwidth.count() : 0},

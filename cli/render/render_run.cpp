@@ -9,6 +9,7 @@
 #include "cli/render/pipeline_lines.hpp"
 #include "cli/render/render.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/expert_load.hpp"
 #include "rehearsal/findings/missing_values.hpp"
 #include "rehearsal/findings/staleness.hpp"
@@ -62,7 +63,7 @@ std::string samples_of_step(const Rehearsal& rehearsal) {
 std::string understood(const Rehearsal& rehearsal) {
   const Preparation& preparation = rehearsal.run.preparation;
   const Scenario& scenario = *rehearsal.scenario;
-  const char* backend = preparation.gloo ? "gloo" : "nccl";
+  const std::string_view backend = name_of_backend(preparation);
   if (scenario.is_bare_program()) {
     return fmt::format("program of {} · {} · {}\n", plural(preparation.options.world_size, "rank"),
                        rehearsal.run.machine.name, backend);
@@ -380,6 +381,7 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += "\n  not computed: " + missing + "\n";
   }
   const std::string measured = weight_spread_text(rehearsal.run) + staleness_text(rehearsal.run) +
+                               compiled_graphs_text(rehearsal.run) +
                                expert_load_text(rehearsal.run, verbose);
   out += measured.empty() ? "" : "\n" + measured;
   const std::string findings = render_findings(rehearsal, style);

@@ -8,6 +8,7 @@
 #include "cli/render/render_finding.hpp"
 #include "rehearsal/explore/world_sizes.hpp"
 #include "rehearsal/findings/expert_load.hpp"
+#include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 
@@ -193,6 +194,7 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   out += render_decided(rehearsal);
   out += weight_spread_text(rehearsal.run);
   out += staleness_text(rehearsal.run);
+  out += compiled_graphs_text(rehearsal.run);
   out += rehearsal.run.preparation.plan.numerics ? expert_load_text(rehearsal.run, false) : "";
   out += restarts_line(rehearsal);
   out += rehearsal.findings.empty()

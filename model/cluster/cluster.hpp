@@ -26,6 +26,16 @@ struct LinkLatencies {
   Time drive = 100_us;        ///< a request to local NVMe storage
 };
 
+/// The links between TPU chips, which join all chips of a slice: no rank's data pass its host.
+struct InterChipLinks {
+  BytesPerSecond rate{};  ///< of one link and direction
+  int links = 0;          ///< of a chip; 0: there are no such links
+  int cores = 1;          ///< of a chip that are devices of their own and share its links
+  int dimensions = 2;     ///< of the mesh
+  int ring_from = 0;      ///< chips along an edge of the mesh from which on its ends are joined
+  Time hop{};             ///< from a chip to the next
+};
+
 /// Local NVMe storage of a node, which its ranks share.
 struct DriveModel {
   Bytes size{};            ///< 0: not known
@@ -49,6 +59,8 @@ struct NodeModel {
   std::vector<NvlinkPair> nvlink_pairs{};
   /// Nodes whose GPUs meet at the same NVSwitches (GB200 NVL72: 18).
   int nvlink_nodes = 1;
+  /// Of TPUs: chips of all nodes are one slice.
+  InterChipLinks chip_links{};
   /// Rate of one device; for ranks on CPU, the rate through host memory.
   BytesPerSecond pcie{};
   /// GPUs that share one PCIe switch and its uplink to the CPU.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "model/core/device_type.hpp"
 #include "model/core/dtype.hpp"
 #include "model/core/units.hpp"
 
@@ -28,6 +29,7 @@ struct ComputeSpeed {
 /// Capabilities of a device. Peaks are dense (no sparsity); memory is that of the data sheet.
 struct DeviceModel {
   std::string name{};
+  DeviceType type = DeviceType::cpu;
   /// CUDA compute capability times 10 (80 = Ampere A100); 0 for a device without CUDA.
   int compute_capability = 0;
   /// Whether other GPUs reach its memory over PCIe. NVIDIA's driver refuses it on GeForce cards.
@@ -48,6 +50,8 @@ struct DeviceModel {
   /// The speed on a type; where the hardware has none, that of fp32, through which frameworks
   /// emulate it, and of fp64 in turn. Ensures that the device has one of them.
   const ComputeSpeed& speed(DType dtype) const;
+  /// Whether it has memory and links of its own, beside its host's.
+  bool is_accelerator() const { return type != DeviceType::cpu; }
   bool supports(DType dtype) const { return speeds[static_cast<size_t>(dtype)].has_value(); }
 };
 

@@ -33,6 +33,7 @@ void set_speed(DeviceModel& device, DType dtype, const ComputeSpeed& speed) {
 DeviceModel gpu(const char* name, int compute_capability, Bytes memory, BytesPerSecond bandwidth,
                 const char* source) {
   return {.name = name,
+          .type = DeviceType::cuda,
           .compute_capability = compute_capability,
           .memory = memory,
           .memory_bandwidth = bandwidth,
@@ -296,6 +297,7 @@ std::vector<DeviceModel> device_presets() {
   std::vector<DeviceModel> devices = older_devices();
   std::ranges::move(middle_devices(), std::back_inserter(devices));
   std::ranges::move(newest_devices(), std::back_inserter(devices));
+  std::ranges::move(other_accelerators(), std::back_inserter(devices));
   devices.push_back(cpu());
   return devices;
 }

@@ -12,6 +12,7 @@ namespace lockstep {
 using LinkId = Id<struct LinkIdKind>;
 
 enum class LinkKind : uint8_t {
+  ici,          ///< between TPU chips
   nvlink,       ///< between GPUs, or a GPU and an NVSwitch
   pcie,         ///< between a device, a PCIe switch and a CPU socket
   socket,       ///< between the CPU sockets of a node

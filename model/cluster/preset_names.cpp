@@ -70,6 +70,11 @@ constexpr auto aliases_of_devices = std::to_array<PresetAlias>({
     {"titan-rtx-24gb", "titan-rtx"},
     {"rtx-8000", "quadro-rtx-8000"},
     {"rtx-2080ti", "rtx-2080-ti"},
+    {"tpu-v2", "tpu-v2-core"},
+    {"tpu-v3", "tpu-v3-core"},
+    {"tpu-v5-lite", "tpu-v5e"},
+    {"trillium", "tpu-v6e"},
+    {"apple-m2-ultra", "m2-ultra"},
 });
 
 // Like in memory, speed and links.
@@ -105,6 +110,10 @@ constexpr auto other_devices = std::to_array<UnmodelledPreset>({
     {"mi250x", "a100-sxm4-80gb"},
     {"mi300x", "h200-sxm-141gb"},
     {"mi325x", "h200-sxm-141gb"},
+    {"tpu-v7", "tpu-v5p"},
+    {"ironwood", "tpu-v5p"},
+    {"m1-ultra", "m2-ultra"},
+    {"m3-ultra", "m2-ultra"},
 });
 
 constexpr auto aliases_of_clusters = std::to_array<PresetAlias>({
@@ -122,6 +131,16 @@ constexpr auto aliases_of_clusters = std::to_array<PresetAlias>({
     {"nd96asr-a100-v4", "nd96asr-v4"},
     {"nd96amsr-v4", "nd96amsr-a100-v4"},
     {"nd96isr-v5", "nd96isr-h100-v5"},
+    {"v2-8", "tpu-v2-8"},
+    {"v3-8", "tpu-v3-8"},
+    {"v4-8", "tpu-v4-8"},
+    {"v5e-8", "tpu-v5e-8"},
+    {"v5litepod-8", "tpu-v5e-8"},
+    {"tpu-v5-litepod-8", "tpu-v5e-8"},
+    {"v5p-8", "tpu-v5p-8"},
+    {"v6e-8", "tpu-v6e-8"},
+    {"m2-ultra", "apple-m2-ultra"},
+    {"mac-studio", "apple-m2-ultra"},
 });
 
 constexpr auto other_clusters = std::to_array<UnmodelledPreset>({
@@ -179,10 +198,10 @@ constexpr auto other_clusters = std::to_array<UnmodelledPreset>({
     {"nd40rs-v2", "p3dn.24xlarge"},
     {"nd96isr-h200-v5", "dgx-h200"},
     {"nd-gb200-v6", "gb200-nvl72"},
-    {"tpu-v3-8", "dgx-1v"},
-    {"tpu-v4-8", "dgx-a100"},
-    {"tpu-v5e-8", "dgx-a100"},
-    {"apple-m2-ultra", "cpu"},
+    {"tpu-v7-8", "tpu-v5p-8"},
+    {"apple-m1-ultra", "apple-m2-ultra"},
+    {"apple-m2-max", "apple-m2-ultra"},
+    {"apple-m3-ultra", "apple-m2-ultra"},
 });
 
 // By device; any other GPU is assumed in the machine that is assumed without one.
@@ -221,6 +240,13 @@ constexpr auto usual_clusters = std::to_array<PresetAlias>({
     {"b200-sxm-180gb", "dgx-b200"},
     {"gb200-186gb", "gb200-nvl72"},
     {"rtx-2080-ti", "workstation-2x3090"},
+    {"tpu-v2-core", "tpu-v2-8"},
+    {"tpu-v3-core", "tpu-v3-8"},
+    {"tpu-v4", "tpu-v4-8"},
+    {"tpu-v5e", "tpu-v5e-8"},
+    {"tpu-v5p", "tpu-v5p-8"},
+    {"tpu-v6e", "tpu-v6e-8"},
+    {"m2-ultra", "apple-m2-ultra"},
     {"cpu", "dgx-h100"},
 });
 

@@ -24,4 +24,9 @@ std::vector<NvlinkPair> hybrid_cube_mesh();
 /// Machines that clouds rent out, and desktop computers.
 std::vector<Cluster> cloud_presets();
 
+/// Devices that are no GPUs of NVIDIA, and the machines that have them.
+std::vector<DeviceModel> other_accelerators();
+std::vector<Cluster> tpu_presets();
+Cluster apple_m2_ultra();
+
 }  // namespace lockstep

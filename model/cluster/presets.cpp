@@ -204,6 +204,8 @@ std::vector<Cluster> cluster_presets() {
       gb200_nvl72(),
   };
   std::ranges::move(cloud_presets(), std::back_inserter(clusters));
+  std::ranges::move(tpu_presets(), std::back_inserter(clusters));
+  clusters.push_back(apple_m2_ultra());
   clusters.push_back(cpu_cluster());
   return clusters;
 }

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// GPUs, and `cpu`; each figure's source is in the model.
+/// GPUs, TPUs, and `cpu`; each figure's source is in the model.
 std::vector<DeviceModel> device_presets();
 /// By its exact name; find_device_name knows what else people write.
 std::optional<DeviceModel> device_preset(std::string_view name);

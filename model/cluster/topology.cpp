@@ -10,6 +10,7 @@ namespace lockstep {
 
 std::string_view name_of(LinkKind kind) {
   switch (kind) {
+    case LinkKind::ici: return "ici";
     case LinkKind::nvlink: return "nvlink";
     case LinkKind::pcie: return "pcie";
     case LinkKind::socket: return "socket";

@@ -24,6 +24,7 @@ class GraphBuilder {
       result_.devices.push_back(add_all(VertexKind::device, node_.devices));
       result_.sockets.push_back(add_all(VertexKind::socket, node_.sockets));
       add_nvlinks();
+      add_chip_links(spine);
       const std::vector<VertexId> switches = add_host_links();
       add_network(switches, spine);
     }
@@ -55,6 +56,7 @@ class GraphBuilder {
   }
 
   void add_nvlinks();
+  void add_chip_links(VertexId spine);
   std::vector<VertexId> add_host_links();
   void add_network(const std::vector<VertexId>& switches, VertexId spine);
 
@@ -86,13 +88,28 @@ void GraphBuilder::add_nvlinks() {
   }
 }
 
+/// All chips of a slice meet, whatever their hosts are: how far they are apart in the mesh is a
+/// matter of the cost of a collective.
+void GraphBuilder::add_chip_links(VertexId spine) {
+  const InterChipLinks& links = node_.chip_links;
+  if (links.links == 0) {
+    return;
+  }
+  const BytesPerSecond of_chip = links.rate * links.links;
+  const VertexId meeting = add(VertexKind::nvswitch, current_, 0);
+  for (const VertexId device : result_.devices.back()) {
+    connect(device, meeting, {LinkKind::ici, of_chip, links.hop});
+  }
+  connect(meeting, spine, {LinkKind::ici, of_chip * node_.devices, Time(0)});
+}
+
 /// Devices to PCIe switches to sockets, sockets among each other; ranks on CPU reach their socket
 /// through memory. Returns the vertex that each device hangs on.
 std::vector<VertexId> GraphBuilder::add_host_links() {
   const std::vector<VertexId>& devices = result_.devices.back();
   const std::vector<VertexId>& sockets = result_.sockets.back();
   const Link pcie{LinkKind::pcie, node_.pcie, node_.latencies.pcie};
-  const bool is_cpu = node_.device.compute_capability == 0;
+  const bool is_cpu = !node_.device.is_accelerator();
   std::vector<VertexId> hangs_on;
   for (int place = 0; place < node_.devices; ++place) {
     const VertexId socket = sockets[static_cast<size_t>(socket_of(node_, place))];
@@ -129,7 +146,7 @@ void GraphBuilder::add_network(const std::vector<VertexId>& switches, VertexId s
   for (size_t i = 0; i < nics.size(); ++i) {
     // Spread over the PCIe switches; a NIC's slot carries what the NIC does, at least.
     const VertexId slot = switches[i * switches.size() / nics.size()];
-    const bool is_cpu = node_.device.compute_capability == 0;
+    const bool is_cpu = !node_.device.is_accelerator();
     connect(slot, nics[i],
             {LinkKind::pcie, std::max(node_.pcie, network_.bandwidth),
              is_cpu ? Time(0) : node_.latencies.pcie});

@@ -7,6 +7,7 @@
 #include "model/strategy/data_parallel/dp.hpp"
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/single.hpp"
+#include "model/strategy/data_parallel/xla/xla.hpp"
 #include "model/strategy/megatron/megatron.hpp"
 #include "model/strategy/pipeline/naive_model_parallel.hpp"
 #include "model/strategy/pipeline/torch_pipeline.hpp"
@@ -91,6 +92,8 @@ StrategyRegistry standard_strategies() {
   registry.add(deepspeed());
   registry.add(horovod());
   registry.add(bagua());
+  registry.add(xla());
+  registry.add(single_xla());
   registry.add(naive_model_parallel());
   registry.add(pipeline_parallel());
   registry.add(megatron());

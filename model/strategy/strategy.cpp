@@ -8,6 +8,8 @@ Task<bool> Strategy::join(Rank&) { co_return false; }
 
 Program Strategy::teardown(Rank&) { co_return; }
 
+Program Strategy::complete_gradients(Rank&, const UpdateOptions&) { co_return; }
+
 Program Strategy::serve(Rank&) { co_return; }
 
 Program Strategy::dismiss_servers(Rank&) { co_return; }

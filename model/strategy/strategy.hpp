@@ -8,6 +8,7 @@
 #include "model/program/rank.hpp"
 #include "model/program/rank_classes.hpp"
 #include "model/strategy/checkpoint.hpp"
+#include "model/strategy/compiled_graph.hpp"
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/missing_loss.hpp"
 #include "model/strategy/plan.hpp"
@@ -52,6 +53,9 @@ class Strategy {
   /// The backward of the last forward, with whatever exchange of gradients goes with it.
   virtual Program backward(Rank& rank, const StepOptions& options) = 0;
   virtual Program optimizer_step(Rank& rank, const UpdateOptions& options) = 0;
+  /// Comes before the hook on_before_optimizer_step, and before automatic optimization clips.
+  /// `options` have the clipping that manual optimization has asked for up to here.
+  virtual Program complete_gradients(Rank& rank, const UpdateOptions& options);
   /// Clears the gradients of one optimizer, an index into TrainingPlan::optimizers.
   virtual Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) = 0;
   /// Runs on a rank whose data have ended, which may be before the others' (DDP: join's shadow
@@ -143,6 +147,9 @@ class Strategy {
 
   /// Of the gradients that this rank received; none: it is no server.
   virtual std::optional<Staleness> staleness() const { return std::nullopt; }
+
+  /// What a compiler has translated so far, in the order of first use; none: nothing is compiled.
+  virtual std::vector<CompiledGraph> compiled_graphs() const { return {}; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }

@@ -49,7 +49,8 @@ struct StrategyTraits {
   /// Its processes wrap the model in DistributedDataParallel, whose arguments have Lightning's
   /// defaults.
   bool wraps_in_ddp = false;
-  bool needs_gpu = false;      ///< Lightning refuses it on the CPU
+  bool needs_gpu = false;      ///< Lightning refuses it without GPUs of CUDA
+  bool drives_xla = false;     ///< of TPUs, which no other strategy can use
   bool one_node = false;       ///< it never leaves its node
   bool clips_by_norm = true;   ///< by `gradient_clip_val` of the Trainer
   bool clips_by_value = true;  ///< by `gradient_clip_algorithm: value`

@@ -61,7 +61,8 @@ std::string Interpreter::location_of(const Location& location) const {
   if (rank_.place().devices > 1) {
     return fmt::format("cuda:{}", location.device.value);
   }
-  return fmt::format("cuda:{}", location.other_gpu >= 0 ? location.other_gpu : own_gpu());
+  return fmt::format("{}:{}", torch_name_of(settings_.device),
+                     location.other_gpu >= 0 ? location.other_gpu : own_gpu());
 }
 
 // Any GPU of the node can be written to; that it belongs to another rank goes wrong later.
@@ -75,13 +76,17 @@ void Interpreter::check_target(const CopyTarget& target, SiteId site, const std:
                                                    : place.local_world_size;
   if (target.gpu >= there) {
     throw ProgramException(
-        site, fmt::format("CUDA error: invalid device ordinal: gpu {} is not a device of rank {}",
+        site, fmt::format("{}: invalid device ordinal: gpu {} is not a device of rank {}",
+                          settings_.device == DeviceType::cuda
+                              ? "CUDA error"
+                              : fmt::format("RuntimeError of {}", torch_name_of(settings_.device)),
                           target.gpu, place.rank.value));
   }
   if (settings_.on_gpus) {
     log_.add({"LS310", site,
-              fmt::format("`{}` is put on GPU {}, which belongs to another rank",
-                          name.empty() ? "the tensor" : name, target.gpu),
+              fmt::format("`{}` is put on {} {}, which belongs to another rank",
+                          name.empty() ? "the tensor" : name, word_for(settings_.device),
+                          target.gpu),
               "write `to: device`, the rank's own (`.to(self.device)`, `.type_as(x)`)"});
   }
 }
@@ -89,7 +94,9 @@ void Interpreter::check_target(const CopyTarget& target, SiteId site, const std:
 // Every rank says the same of its own GPU, so that one mistake is one finding.
 std::string Interpreter::told_location(const Location& location) const {
   const bool is_own = location.device != host_device && location.other_gpu < 0;
-  return is_own && rank_.place().devices == 1 ? "the rank's GPU" : location_of(location);
+  return is_own && rank_.place().devices == 1
+             ? fmt::format("the rank's {}", word_for(settings_.device))
+             : location_of(location);
 }
 
 // PyTorch computes on one device; of the others it takes single numbers from the CPU.
@@ -180,7 +187,11 @@ Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, F
   return placed;
 }
 
+// XLAStrategy moves what is on the host to its device first.
 void Interpreter::check_device_of_call(const DeviceTensor& tensor, SiteId site) {
+  if (settings_.device == DeviceType::tpu) {
+    return;
+  }
   if (tensor.device == host_device && !settings_.gloo) {
     fail_device(site,
                 "No backend type associated with device type cpu: NCCL moves only tensors on a GPU",

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/core/device_type.hpp"
 #include "model/core/ids.hpp"
 #include "model/core/ranks_of_nodes.hpp"
 #include "model/core/value_budget.hpp"
@@ -24,13 +25,14 @@ struct ProgramSettings {
   Version lightning{2, 6, 0};
   bool avoids_record_streams = false;  ///< by TORCH_NCCL_AVOID_RECORD_STREAMS
   uint64_t seed = 0;
-  bool on_gpus = false;           ///< tensors of a rank live on its GPU, and not in host memory
-  std::vector<int64_t> gpus;      ///< the number of each local rank's GPU; empty: 0, 1, ..
-  int64_t visible_gpus = 0;       ///< of a node; 0: not known
-  RanksOfNodes ranks_of_nodes{};  ///< where nodes differ; empty: all have as many
+  bool on_gpus = false;  ///< tensors of a rank live on its GPU, and not in host memory
+  DeviceType device = DeviceType::cuda;   ///< what that GPU is
+  std::vector<int64_t> gpus;              ///< the number of each local rank's GPU; empty: 0, 1, ..
+  int64_t visible_gpus = 0;               ///< of a node; 0: not known
+  RanksOfNodes ranks_of_nodes{};          ///< where nodes differ; empty: all have as many
   std::map<std::string, uint8_t> queues;  ///< of streams that the scenario names
   int64_t statement_limit = 10'000'000;   ///< of one rank
-  bool gathers_rows = false;  ///< the module's all_gather is Horovod's (StrategyTraits)
+  bool gathers_rows = false;              ///< the module's all_gather is Horovod's (StrategyTraits)
   /// One device in place of so many ranks: it trains on the batches of all of them, joined, and
   /// all_gather keeps its shape.
   int32_t stands_for = 1;

@@ -190,6 +190,7 @@ std::string_view name_of(Backend backend) {
     case Backend::nccl: return "NCCL";
     case Backend::gloo: return "Gloo";
     case Backend::mpi: return "MPI";
+    case Backend::xla: return "XLA";
   }
   return "?";
 }
@@ -198,7 +199,8 @@ Time default_timeout(Backend backend) {
   switch (backend) {
     case Backend::nccl: return 10_min;
     case Backend::gloo: return 30_min;
-    case Backend::mpi: return Time::max();
+    case Backend::mpi:
+    case Backend::xla: return Time::max();
   }
   return Time::max();
 }

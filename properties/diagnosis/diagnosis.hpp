@@ -11,7 +11,7 @@
 namespace lockstep {
 
 /// The communication library; it decides the symptoms of a hang.
-enum class Backend : uint8_t { nccl, gloo, mpi };
+enum class Backend : uint8_t { nccl, gloo, mpi, xla };
 std::string_view name_of(Backend backend);
 
 /// How long a collective may take before the backend gives up: NCCL 10 min, Gloo 30 min (PyTorch,

@@ -175,6 +175,11 @@ std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& 
   if (code == "LS402") {
     return {"raise the timeout of the group, or let the slow work run on all ranks at once"};
   }
+  if (code == "LS404") {
+    return {
+        "write drop_last: true, or choose a batch_size that divides the samples of each rank, so "
+        "that all batches have one size"};
+  }
   return {};
 }
 

@@ -19,6 +19,12 @@ namespace lockstep::cli {
 
 namespace {
 
+std::string name_of_accelerator(const Placement& placement) {
+  return placement.cpu                         ? "cpu"
+         : placement.device == DeviceType::tpu ? "tpu"
+                                               : "gpu";
+}
+
 // The same training on one device, which joins the batches of all ranks (RunRequest::stands_for).
 // `whole`: what is evaluated goes through in one batch, so that metrics are those of all samples.
 std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool whole) {
@@ -37,7 +43,11 @@ std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool wh
                     {"trainer.accelerator=null", "trainer.strategy=null", "trainer.devices=null",
                      placement.cpu ? "trainer.num_processes=1" : "trainer.gpus=1"});
   } else if (placement.lightning < Version{1, 7, 0}) {  // it may
-    settings.emplace_back(placement.cpu ? "trainer.accelerator=cpu" : "trainer.accelerator=gpu");
+    settings.emplace_back("trainer.accelerator=" + name_of_accelerator(placement));
+  }
+  if (placement.device == DeviceType::tpu) {
+    settings.emplace_back("trainer.tpu_cores=null");
+    settings.emplace_back("trainer.accelerator=tpu");
   }
   if (placement.lightning < Version{1, 7, 0}) {  // and so may a plugin
     settings.emplace_back("trainer.plugins=[]");

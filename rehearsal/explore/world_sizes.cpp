@@ -55,6 +55,10 @@ void set_devices(const Rehearsal& rehearsal, int64_t per_node, std::vector<std::
   } else if (!placement.cpu && (old || trainer.gpus)) {
     key = "gpus";
   }
+  if (placement.device == DeviceType::tpu) {
+    settings.emplace_back("trainer.tpu_cores=null");
+    settings.emplace_back("trainer.accelerator=tpu");
+  }
   for (const char* other : {"devices", "gpus", "num_processes"}) {
     settings.push_back(std::string(other) == key ? fmt::format("trainer.{}={}", key, per_node)
                                                  : fmt::format("trainer.{}=null", other));

@@ -16,6 +16,7 @@
 #include "properties/invariants/memory_fits.hpp"
 #include "properties/logged/rounding.hpp"
 #include "rehearsal/findings/calls_of_threads.hpp"
+#include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/divided_batch.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
@@ -273,7 +274,9 @@ std::map<SiteId, Time> timeouts_of_groups(const Scenario& scenario) {
 std::vector<Finding> findings_of(const OneRun& run, World world) {
   DiagnosisOptions options;
   tell_launcher(run, options);
-  options.backend = run.preparation.gloo ? Backend::gloo : Backend::nccl;
+  options.backend = run.preparation.placement.device == DeviceType::tpu ? Backend::xla
+                    : run.preparation.gloo                               ? Backend::gloo
+                                                                         : Backend::nccl;
   options.timeout = run.preparation.timeout;
   options.timeout_of_new_groups = run.preparation.timeout_of_new_groups;
   options.negotiated = goes_through_horovod(run);
@@ -299,6 +302,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, metric_findings(run));
   append(findings, idle_monitors(run));
   append(findings, empty_training(run));
+  append(findings, recompilations(run));
   tell_decisions(run, findings);
   place_findings(run, findings);
   sort_findings(findings);

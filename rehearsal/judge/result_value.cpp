@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/measure/cost.hpp"
 #include "rehearsal/measure/device_use.hpp"
@@ -162,6 +163,12 @@ Found staleness_value(const std::string& name, const Rehearsal& rehearsal) {
   return name == "staleness.mean" ? Found(Value(staleness->mean())) : Found(Value(staleness->most));
 }
 
+Found compiled_graph_count(const Rehearsal& rehearsal) {
+  const auto graphs = std::ssize(compiled_graphs(rehearsal.run));
+  return graphs == 0 ? Found(NoValue{"nothing is compiled: no TPU trains"})
+                     : Found(Value(int64_t{graphs}));
+}
+
 // What is expected at a failure rate; without one, of the faults of this run.
 Found goodput_value(const Results& results) {
   if (!results.elastic) {
@@ -276,6 +283,9 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   }
   if (text.starts_with("staleness.")) {
     return staleness_value(text, rehearsal);
+  }
+  if (text == "compiled_graphs") {
+    return compiled_graph_count(rehearsal);
   }
   if (text.starts_with("breakdown.")) {
     return breakdown_value(text.substr(text.find('.') + 1), results.prediction.breakdown);

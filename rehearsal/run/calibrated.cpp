@@ -22,9 +22,9 @@ std::string path_of(const Placed<std::string>& named) {
 /// Why a calibration of this origin says nothing of the machine; empty: it does.
 std::string mismatch(const CalibrationOrigin& origin, const DeviceModel& device) {
   const bool measured_gpu = origin.backend == "nccl";
-  const bool has_gpu = device.compute_capability > 0;
+  const DeviceType measured = measured_gpu ? DeviceType::cuda : DeviceType::cpu;
   const bool same = origin.preset.empty() || origin.preset == device.name;
-  if (measured_gpu == has_gpu && same) {
+  if (measured == device.type && same) {
     return "";
   }
   return fmt::format("it was measured on {} ({}), but the scenario's cluster uses {}",

@@ -27,6 +27,14 @@ const LoaderSpec* loader_of(const OneRun& run, std::string_view stage) {
   return loaders.size() == 1 ? &loaders.front() : nullptr;
 }
 
+std::string_view name_of_backend(const Preparation& preparation) {
+  switch (preparation.placement.device) {
+    case DeviceType::tpu: return "xla";
+    case DeviceType::mps: return "mps";
+    default: return preparation.gloo ? "gloo" : "nccl";
+  }
+}
+
 bool has_own_batches(const LoaderSpec& loader) {
   const auto names_rank = [](const Column& column) {
     return std::ranges::any_of(column.expression.names(),

@@ -12,6 +12,8 @@ namespace lockstep::cli {
 /// The one loader of a stage ("train", "validation", ..). Null when the stage has several, or when
 /// there are no data at all.
 const LoaderSpec* loader_of(const OneRun& run, std::string_view stage);
+/// What carries values from rank to rank: nccl, gloo or xla; one process on MPS has "mps".
+std::string_view name_of_backend(const Preparation& preparation);
 /// Whether ranks have batches, sizes of them or values of their own: no one device has the same.
 bool has_own_batches(const LoaderSpec& loader);
 /// Samples in the data set of a stage; nothing where batches are counted instead.

@@ -45,7 +45,8 @@ const DeviceMemory* fullest_gpu(const OneRun& run, size_t rank) {
 
 DeviceReserve reserve_of(const OneRun& run, int32_t rank) {
   const Preparation& preparation = run.preparation;
-  if (preparation.scenario->is_bare_program() || preparation.placement.cpu) {
+  if (preparation.scenario->is_bare_program() || preparation.placement.cpu ||
+      preparation.placement.device != DeviceType::cuda) {
     return {};
   }
   DeviceReserve reserve{cuda_context, {}};

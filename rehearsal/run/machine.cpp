@@ -187,6 +187,9 @@ sim::CollectiveAlgorithms algorithms_of(const Scenario& scenario, const Preparat
   if (flat) {
     return sim::CollectiveAlgorithms::ring;
   }
+  if (preparation.placement.device == DeviceType::tpu && !scenario.is_bare_program()) {
+    return sim::CollectiveAlgorithms::xla;
+  }
   return preparation.gloo ? sim::CollectiveAlgorithms::gloo : sim::CollectiveAlgorithms::nccl;
 }
 

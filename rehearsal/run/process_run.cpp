@@ -94,6 +94,14 @@ Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
 }
 
 bool refuses_processes(OneRun& run) {
+  if (run.preparation.placement.device == DeviceType::tpu) {
+    add_unsupported(run,
+                    "strategies of TPUs cannot be executed: they need torch_xla and a TPU, which "
+                    "the rank program does not have",
+                    "`lockstep run` and `verify` simulate them; `--world threads` runs their "
+                    "communication for real, one thread per rank");
+    return true;
+  }
   if (!run.preparation.registered_strategy.empty() &&
       standard_strategies().find(run.preparation.registered_strategy) == nullptr) {
     add_unsupported(run,

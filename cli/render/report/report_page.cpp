@@ -5,6 +5,7 @@
 #include "cli/render/render.hpp"
 #include "cli/render/report/drawings.hpp"
 #include "cli/render/report/report_sections.hpp"
+#include "rehearsal/run/configuration.hpp"
 #include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
@@ -60,7 +61,7 @@ std::string subtitle_of(const Rehearsal& rehearsal) {
   return model_of(preparation) +
          fmt::format("{} · {} · {} · {} · lightning {}.{}", preparation.strategy,
                      rehearsal.run.machine.name, name_of(preparation.plan.activation_dtype),
-                     preparation.gloo ? "gloo" : "nccl", lightning.major, lightning.minor);
+                     name_of_backend(preparation), lightning.major, lightning.minor);
 }
 
 std::string figure(std::string_view title, std::string_view beside, const Drawing& drawing) {

@@ -87,6 +87,7 @@ const std::vector<std::string_view>& result_names() {
       "checkpoint.bytes",
       "staleness.mean",
       "staleness.max",
+      "compiled_graphs",
       "cost.total",
       "cost.per_million_samples",
       "cost.currency",

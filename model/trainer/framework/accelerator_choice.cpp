@@ -46,34 +46,81 @@ constexpr auto all_hardware = std::to_array<Hardware>({
      .has = "a GPU of Apple"},
 });
 
-constexpr const char* what_is_here = "use gpu or cpu: machines here have GPUs with CUDA, or CPUs";
+const char* words_of_machine(DeviceType machine) {
+  switch (machine) {
+    case DeviceType::cpu: return "the machine has CPUs alone";
+    case DeviceType::cuda: return "the machine has GPUs with CUDA";
+    case DeviceType::tpu: return "the machine has TPUs";
+    case DeviceType::mps: return "the machine has a GPU of Apple";
+  }
+  return "";
+}
 
-std::string not_available(const Hardware& hardware, const Version& lightning) {
+const char* remedy_on(DeviceType machine) {
+  switch (machine) {
+    case DeviceType::cpu: return "use accelerator: cpu, or a cluster that has it";
+    case DeviceType::cuda:
+      return "use gpu or cpu, or a cluster that has it, such as tpu-v3-8 or apple-m2-ultra";
+    case DeviceType::tpu: return "use accelerator: tpu, or a cluster that has it";
+    case DeviceType::mps: return "use accelerator: mps, or a cluster that has it";
+  }
+  return "";
+}
+
+std::string not_available(const Hardware& hardware, const Version& lightning, DeviceType machine) {
   if (lightning < v1_6) {
     return fmt::format("You passed `accelerator='{}'`, but {} are not available", hardware.name,
                        hardware.plural);
   }
   const bool is_xla = hardware.name == "tpu" && lightning >= v2_1;
   return fmt::format(
-      "`{}` can not run on your system since the accelerator is not available: no cluster here has "
-      "{}",
-      is_xla ? "XLAAccelerator" : hardware.class_name, hardware.has);
+      "`{}` can not run on your system since the accelerator is not available: {}, not {}",
+      is_xla ? "XLAAccelerator" : hardware.class_name, words_of_machine(machine), hardware.has);
 }
 
 std::string text_of_version(const Version& version) {
   return fmt::format("{}.{}", version.major, version.minor);
 }
 
+// From 1.7 on `gpu` is whichever backend is there, and the GPU of Apple before that of CUDA.
+std::string refusal_of_gpu(std::string_view asked, const Version& lightning, DeviceType machine) {
+  if (asked == "cuda") {
+    return fmt::format(
+        "`CUDAAccelerator` can not run on your system since the accelerator is not available: {}",
+        words_of_machine(machine));
+  }
+  if (lightning < v1_7) {
+    return fmt::format("{}: {}",
+                       lightning < v1_6
+                           ? "You passed `accelerator='gpu'`, but GPUs are not available"
+                           : "`GPUAccelerator` can not run on your system since the accelerator is "
+                             "not available",
+                       words_of_machine(machine));
+  }
+  return fmt::format("No supported gpu backend found!: {}", words_of_machine(machine));
+}
+
+std::optional<DeviceType> type_named(std::string_view name) {
+  return name == "tpu"   ? std::optional(DeviceType::tpu)
+         : name == "mps" ? std::optional(DeviceType::mps)
+                         : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<AcceleratorRefusal> refusal_of_accelerator(std::string_view asked,
-                                                         const Version& lightning) {
-  if (asked == "gpu" || (asked == "cuda" && lightning >= v1_7)) {
-    return std::nullopt;
-  }
-  if (asked == "cuda") {
+                                                         const Version& lightning,
+                                                         DeviceType machine) {
+  if (asked == "cuda" && lightning < v1_7) {
     return AcceleratorRefusal{"`accelerator: cuda` came with Lightning 1.7",
                               "write accelerator: gpu"};
+  }
+  if (asked == "gpu" || asked == "cuda") {
+    const bool is_apple = machine == DeviceType::mps && asked == "gpu" && lightning >= v1_7;
+    if (machine == DeviceType::cuda || machine == DeviceType::cpu || is_apple) {
+      return std::nullopt;
+    }
+    return AcceleratorRefusal{refusal_of_gpu(asked, lightning, machine), remedy_on(machine)};
   }
   const auto* const known = std::ranges::find(all_hardware, asked, &Hardware::name);
   if (known == all_hardware.end()) {
@@ -84,14 +131,81 @@ std::optional<AcceleratorRefusal> refusal_of_accelerator(std::string_view asked,
   if (lightning < known->since) {
     return AcceleratorRefusal{fmt::format("`accelerator: {}` came with Lightning {}", asked,
                                           text_of_version(known->since)),
-                              what_is_here};
+                              remedy_on(machine)};
   }
   if (lightning >= known->until) {
     return AcceleratorRefusal{fmt::format("Lightning {} has no accelerator `{}`: {}",
                                           text_of_version(lightning), asked, known->gone),
-                              what_is_here};
+                              remedy_on(machine)};
   }
-  return AcceleratorRefusal{not_available(*known, lightning), what_is_here};
+  if (type_named(asked) == machine) {
+    return std::nullopt;
+  }
+  return AcceleratorRefusal{not_available(*known, lightning, machine), remedy_on(machine)};
+}
+
+namespace {
+
+// Lightning looks for TPUs first, then for IPUs and HPUs, which no machine here has, then for MPS,
+// and for CUDA last; a machine has one of them. Up to 1.5 it takes what an argument asks for.
+AcceleratorChoice automatic_accelerator(const AcceleratorSituation& situation) {
+  AcceleratorChoice choice;
+  const bool asks = situation.lightning >= v1_6 || situation.gives_gpus ||
+                    situation.gives_devices || situation.gives_tpu_cores;
+  const bool knows = situation.machine != DeviceType::mps || situation.lightning >= v1_7;
+  if (situation.is_visible && asks && knows) {
+    choice.device = situation.machine;
+  } else if (situation.is_visible && knows) {
+    choice.warning =
+        "`accelerator: auto` without `gpus` or `devices` trains on CPU before Lightning 1.6";
+    choice.remedy = "give the number: devices: 1";
+  }
+  return choice;
+}
+
+// 1.x trains on CPU unless an argument names GPUs or TPU cores.
+AcceleratorChoice default_of_1(const AcceleratorSituation& situation) {
+  AcceleratorChoice choice;
+  if (situation.gives_tpu_cores) {
+    choice.device = DeviceType::tpu;
+    choice.refusal = refusal_of_accelerator("tpu", situation.lightning, situation.machine);
+    choice.is_refused_by_cores = choice.refusal.has_value();
+  } else if (situation.gives_gpus) {
+    choice.device =
+        situation.machine == DeviceType::mps ? DeviceType::mps : DeviceType::cuda;
+    choice.refusal = refusal_of_accelerator("gpu", situation.lightning, situation.machine);
+  } else if (situation.gives_devices) {
+    choice.warning =
+        "without `accelerator` Lightning 1.x trains on CPU, and `devices` is a number of "
+        "processes";
+    choice.remedy = fmt::format("write accelerator: {} beside it",
+                                situation.machine == DeviceType::tpu ? "tpu" : "gpu");
+  }
+  return choice;
+}
+
+}  // namespace
+
+AcceleratorChoice choose_accelerator(std::string_view asked,
+                                     const AcceleratorSituation& situation) {
+  AcceleratorChoice choice;
+  if (situation.is_cpu_by_strategy || asked == "cpu") {
+    return choice;
+  }
+  if (asked.empty() && situation.lightning < v2_0) {
+    return default_of_1(situation);
+  }
+  if (asked.empty() || asked == "auto") {
+    return automatic_accelerator(situation);
+  }
+  choice.device = situation.machine;
+  choice.refusal = refusal_of_accelerator(asked, situation.lightning, situation.machine);
+  if (!choice.refusal && !situation.is_visible) {
+    choice.device = DeviceType::cpu;
+    choice.refusal = AcceleratorRefusal{"no supported GPU is visible on this machine",
+                                        "use accelerator: cpu, or a cluster with GPUs"};
+  }
+  return choice;
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/core/device_type.hpp"
 #include "model/trainer/framework/version.hpp"
 
 namespace lockstep {
@@ -16,9 +17,32 @@ struct AcceleratorRefusal {
 };
 
 /// Of names beside cpu and auto (AcceleratorRegistry of 1.6 to 2.6, DeviceType of 1.4 and 1.5): the
-/// version's own reason where it has not the name, or where no machine here has the hardware.
-/// Nothing: it is a GPU of CUDA. No other hardware is ever taken for one.
+/// version's own reason where it has not the name, or where the machine has not the hardware.
+/// Nothing: it is what `machine` has. No other hardware is ever taken for it.
 std::optional<AcceleratorRefusal> refusal_of_accelerator(std::string_view asked,
-                                                         const Version& lightning);
+                                                         const Version& lightning,
+                                                         DeviceType machine = DeviceType::cuda);
+
+/// What decides where a Trainer trains.
+struct AcceleratorSituation {
+  Version lightning{2, 6, 0};
+  DeviceType machine = DeviceType::cuda;  ///< what a node has; cpu: nothing else
+  bool is_visible = true;                 ///< some of it is shown to the processes
+  bool is_cpu_by_strategy = false;        ///< `ddp_cpu`
+  bool gives_gpus = false;                ///< `gpus`
+  bool gives_devices = false;             ///< `devices`
+  bool gives_tpu_cores = false;           ///< `tpu_cores`
+};
+
+struct AcceleratorChoice {
+  DeviceType device = DeviceType::cpu;
+  std::optional<AcceleratorRefusal> refusal{};
+  bool is_refused_by_cores = false;  ///< the refusal is of `tpu_cores`
+  std::string warning{};             ///< of `accelerator`, or of `devices` where it is not given
+  std::string remedy{};
+};
+
+/// Reads `accelerator` as the version does (accelerator_connector.py). Empty: it is not given.
+AcceleratorChoice choose_accelerator(std::string_view asked, const AcceleratorSituation& situation);
 
 }  // namespace lockstep

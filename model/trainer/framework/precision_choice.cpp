@@ -74,6 +74,55 @@ std::string refusal_by_strategy(std::string_view precision, const PrecisionSitua
   return "";
 }
 
+// accelerator_connector.py and plugins/precision/tpu.py of 1.4 to 2.0, plugins/precision/xla.py from
+// 2.1 on. XLA_USE_BF16 makes every tensor of torch.float one of bf16 on the device.
+void hold_against_xla(std::string_view asked, const PrecisionSituation& situation,
+                      PrecisionChoice& choice) {
+  const bool by_one_plugin = situation.lightning >= v2_1;
+  const bool is_mixed = choice.name.ends_with("-mixed");
+  const bool is_taken = choice.name == "32-true" ||
+                        (by_one_plugin ? choice.name == "16-true" || choice.name == "bf16-true"
+                                       : is_mixed);
+  if (!is_taken) {
+    choice.refusal =
+        by_one_plugin
+            ? fmt::format("`precision='{}')` is not supported in XLA. `precision` must be one of: "
+                          "('32-true', '16-true', 'bf16-true')",
+                          choice.name)
+            : fmt::format("`Trainer(accelerator='tpu', precision='{}')` is not implemented", asked);
+    choice.remedy = by_one_plugin ? "use precision: bf16-true" : "use precision: bf16";
+    return;
+  }
+  if (choice.name == "16-mixed") {
+    choice.warning =
+        "16-bit autocast is not supported on TPUs: Lightning takes bf16 instead of fp16";
+    choice.name = "bf16-mixed";
+  }
+  if (is_mixed) {
+    choice.parameters = choice.activations = DType::bf16;
+    choice.note = "XLA_USE_BF16 makes parameters, gradients and optimizer state bf16, too";
+  }
+}
+
+// torch/backends/mps: Metal has no type of 64 bits, and MixedPrecision asks for CUDA's autocast.
+void hold_against_metal(PrecisionChoice& choice) {
+  if (choice.name == "64-true") {
+    choice.refusal =
+        "TypeError: Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't "
+        "support float64";
+    choice.remedy = "use precision: 32";
+  } else if (choice.name.ends_with("-mixed")) {
+    choice.warning =
+        "mixed precision is autocast of CUDA, which torch disables without CUDA: MPS computes in "
+        "fp32";
+    choice.name = "32-true";
+    choice.activations = DType::fp32;
+  } else if (choice.name.starts_with("transformer-engine")) {
+    choice.refusal = "Transformer Engine computes on GPUs of CUDA only";
+    choice.remedy = "use precision: 32";
+  }
+}
+
 void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice& choice) {
   const int capability = situation.compute_capability;
   const bool known = !situation.cpu && capability > 0;
@@ -147,6 +196,14 @@ PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituatio
   choice.activations = row->activations;
   choice.refusal = refusal_by_strategy(name, situation);
   if (!choice.refusal.empty()) {
+    return choice;
+  }
+  if (!situation.cpu && situation.device == DeviceType::tpu) {
+    hold_against_xla(asked, situation, choice);
+    return choice;
+  }
+  if (!situation.cpu && situation.device == DeviceType::mps) {
+    hold_against_metal(choice);
     return choice;
   }
   if (name == "16-mixed" && situation.cpu) {

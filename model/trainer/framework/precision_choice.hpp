@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/core/device_type.hpp"
 #include "model/core/dtype.hpp"
 #include "model/strategy/traits.hpp"
 #include "model/trainer/framework/version.hpp"
@@ -16,6 +17,7 @@ struct PrecisionSituation {
   std::string strategy = "ddp";  ///< its name in messages
   StrategyTraits traits{};
   bool cpu = false;
+  DeviceType device = DeviceType::cuda;  ///< where it is not the CPU
   int compute_capability = 0;  ///< of the GPU, times 10 (80 = A100); 0: not known
   bool apex = false;           ///< amp_backend: apex, of 1.x
 };

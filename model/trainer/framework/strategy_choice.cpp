@@ -89,6 +89,11 @@ std::string_view automatic(const StrategySituation& situation) {
   if (situation.horovodrun && lightning < v2_0) {
     return "horovod";
   }
+  if (!situation.cpu && situation.device == DeviceType::tpu) {
+    const bool is_alone = situation.devices <= 1;
+    return lightning < v2_0 ? (is_alone ? "single_tpu" : "TPUSpawnStrategy")
+                            : (is_alone ? "single_tpu" : "xla");
+  }
   if (situation.nodes > 1) {
     return "ddp";
   }
@@ -121,6 +126,40 @@ void fall_back(const StrategyName& row, const StrategySituation& situation,
   }
 }
 
+// accelerator_connector.py, _lazy_init_strategy and _check_config_and_set_final_flags;
+// strategies/xla.py, setup_distributed.
+void check_device(const StrategySituation& situation, const StrategyEntry* entry,
+                  StrategyChoice& choice) {
+  const bool on_tpu = !situation.cpu && situation.device == DeviceType::tpu;
+  const bool drives_xla = entry != nullptr && entry->traits.drives_xla;
+  if (drives_xla && !on_tpu) {
+    choice.refusal = fmt::format("{} needs a TPU: torch_xla finds no device of its own",
+                                 entry->class_name);
+    choice.remedy = "use ddp, or accelerator: tpu with a cluster of TPUs, such as tpu-v3-8";
+  } else if (on_tpu && !drives_xla) {
+    const bool is_xla = situation.lightning >= v2_1;
+    choice.refusal = fmt::format(
+        "The `{}` can only be used with a `{}` or `{}`, found {}",
+        is_xla ? "XLAAccelerator" : "TPUAccelerator",
+        is_xla ? "SingleDeviceXLAStrategy" : "SingleTPUStrategy",
+        situation.lightning >= v2_0 ? "XLAStrategy" : "TPUSpawnStrategy",
+        entry == nullptr ? choice.name : entry->class_name);
+    choice.remedy = "leave `strategy` out";
+  } else if (drives_xla && situation.devices <= 1 && !entry->traits.is_one_process() &&
+             situation.lightning >= v2_1) {
+    choice.refusal =
+        "The `XLAStrategy` does not support running on a single device with the PjRT runtime";
+    choice.remedy = "use all devices, or leave `strategy` out";
+  } else if (!situation.cpu && situation.device == DeviceType::mps && entry != nullptr &&
+             !entry->traits.is_one_process()) {
+    choice.refusal = fmt::format(
+        "You set `strategy={}` but strategies from the DDP family are not supported on the MPS "
+        "accelerator",
+        choice.name);
+    choice.remedy = "use accelerator: cpu, or leave `strategy` out";
+  }
+}
+
 void check_place(const StrategySituation& situation, const StrategyTraits& traits,
                  StrategyChoice& choice) {
   // _SpawnLauncher of 1.6 refused notebooks; before, processes were spawned from them.
@@ -131,7 +170,8 @@ void check_place(const StrategySituation& situation, const StrategyTraits& trait
         fmt::format("{} is not compatible with an interactive environment", choice.name);
     choice.remedy = "use ddp_notebook, or run the code as a script";
   }
-  if (traits.needs_gpu && situation.cpu) {
+  const bool has_cuda = !situation.cpu && situation.device == DeviceType::cuda;
+  if (traits.needs_gpu && !has_cuda && choice.refusal.empty()) {
     choice.refusal = fmt::format("{} is selected, but GPU accelerator is not used", choice.name);
     choice.remedy = "use accelerator: gpu, or ddp";
   }
@@ -166,6 +206,7 @@ StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& 
     if (row != nullptr) {
       fall_back(*row, situation, choice);
     }
+    check_device(situation, registry.find(choice.name), choice);
     check_place(situation, registry.traits_of(choice.name), choice);
   }
   return choice;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/core/device_type.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/trainer/framework/strategy_names.hpp"
 #include "model/trainer/framework/version.hpp"
@@ -16,6 +17,7 @@ namespace lockstep {
 struct StrategySituation {
   Version lightning{2, 6, 0};
   bool cpu = false;
+  DeviceType device = DeviceType::cuda;  ///< where it is not the CPU
   int64_t devices = 1;  ///< of a node
   int64_t nodes = 1;
   bool interactive = false;         ///< in a notebook

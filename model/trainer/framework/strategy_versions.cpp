@@ -35,6 +35,7 @@ constexpr auto arguments_of_versions = std::to_array<ArgumentOfVersions>({
     {"FSDPStrategy", "state_dict_type", v2_1},
     {"FSDPStrategy", "device_mesh", v2_2},
     {"FSDPStrategy", "process_group", v2_1},
+    {"XLAStrategy", "sync_module_states", v2_1},
 });
 
 /// What a strategy is given by versions [since, until).
@@ -46,7 +47,8 @@ struct VersionedArgument {
 };
 // FSDPStrategy of 2.0 leaves to torch what it does not name, hands it the default process group and
 // saves as the native strategy of 1.x did. Until 2.6 mixed precision is autocast over parameters
-// that are gathered in fp32.
+// that are gathered in fp32. XLAStrategy of 2.0 and TPUSpawnStrategy send nothing at the start,
+// save by xm.save, and broadcast what rank 0 has, whatever `src` says.
 constexpr auto versioned = std::to_array<VersionedArgument>({
     {"fsdp_native", v1_7, v2_0, "default_process_group=true"},
     {"fsdp", v2_0, v2_1, "default_process_group=true"},
@@ -55,6 +57,9 @@ constexpr auto versioned = std::to_array<VersionedArgument>({
     {"fsdp", v2_0, v2_1, "gathers_optimizer_state=false"},
     {"fsdp", v2_0, v2_1, "clips_by_own_norm=true"},
     {"fsdp", v2_0, v2_6, "wide_mixed_precision=true"},
+    {"xla", {}, v2_1, "sync_module_states=false"},
+    {"xla", {}, v2_1, "saves_on_all_ranks=true"},
+    {"xla", {}, v2_1, "has_root=false"},
 });
 
 /// The first version whose class gives the process group a limit of its own.

@@ -9,12 +9,13 @@
 
 namespace lockstep {
 
-/// An argument of Lightning's Trainer that no part of the model reads, so that its default is
-/// accepted and any other value is judged by this row.
+/// An argument of Lightning's Trainer that only some versions have, or that no part of the model
+/// reads: its default is accepted, and any other value is judged by this row.
 struct TrainerArgument {
   enum class Otherwise : uint8_t {
     without_effect,  ///< on what is modelled: a note
     not_modelled,    ///< exit 5
+    read,            ///< where devices are chosen
   };
   std::string_view name;
   std::string_view default_text;  ///< as the format's reference writes it; empty: none

@@ -14,6 +14,7 @@
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
 #include "model/program/by_rank.hpp"
+#include "model/strategy/compiled_graph.hpp"
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/local_model/expert_load.hpp"
 #include "model/strategy/missing_loss.hpp"
@@ -126,6 +127,7 @@ struct RankLog {
   std::vector<int64_t> skipped_steps;  ///< of a GradScaler, by an overflow; counted from 0
   /// The largest difference between a number that it compressed and what others read of it.
   std::optional<double> compression_error;
+  std::vector<CompiledGraph> compiled_graphs{};  ///< by XLA, in the order of first use
   bool runs_trainer = true;                  ///< false: a server
   std::optional<Staleness> staleness;        ///< of the gradients that a server received
   std::vector<WeightUpdate> weight_updates;  ///< in order; the first of them, of many

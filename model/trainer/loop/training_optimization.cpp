@@ -235,6 +235,14 @@ Program Training::closure_of(const Statement& statement) {
 }
 
 Program Training::update(size_t optimizer, SiteId site) {
+  UpdateOptions before_hook;
+  before_hook.optimizer = optimizer;
+  if (const auto asked = clippings_.find(optimizer); asked != clippings_.end()) {
+    before_hook.clipping = asked->second.how;
+  }
+  if (engine_steps_) {
+    co_await strategy_->complete_gradients(rank_, before_hook);
+  }
   co_await hook("on_before_optimizer_step");
   if (program_.trainer.automatic_optimization) {
     if (!has_hook("configure_gradient_clipping")) {

@@ -47,6 +47,7 @@ Program Training::run_script() {
       log_.staleness->merge(staleness_left_out_);
     }
     log_.compression_error = strategy_->compression_error(rank_);
+    log_.compiled_graphs = strategy_->compiled_graphs();
     log_.missing_loss = strategy_->missing_loss();
   }
 }

@@ -183,7 +183,7 @@ Entries of_lightning(const StartedRank& started) {
   const auto& [launch, place] = started;
   Entries entries = {{"MASTER_ADDR", launch.address()},
                      {"MASTER_PORT", launch.nodes == 1 ? free_port : torch_port}};
-  if (launch.world_size() == 1) {
+  if (launch.world_size() == 1 || !launch.joins_torch) {
     return {};
   }
   if (launch.start == StartMethod::script || launch.nodes > 1) {

@@ -31,6 +31,7 @@ struct Launch {
   int64_t master_port = 29500;   ///< of baguarun and bagua.distributed.launch
   int64_t service_port = 29501;  ///< theirs: --bagua_service_port
   bool gpus = true;
+  bool joins_torch = true;  ///< torch.distributed, which asks for an address; XLA does not
 
   int32_t world_size() const;
   bool is_static() const { return rendezvous == "static"; }

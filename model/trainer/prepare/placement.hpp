@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "model/core/device_type.hpp"
 #include "model/strategy/traits.hpp"
 #include "model/trainer/framework/precision_choice.hpp"
 #include "model/trainer/framework/strategy_choice.hpp"
@@ -16,6 +17,7 @@ namespace lockstep {
 struct Placement {
   Version lightning{2, 6, 0};
   bool cpu = false;
+  DeviceType device = DeviceType::cuda;  ///< that trains; `cpu` says the same of the CPU
   bool interactive = false;      ///< in a notebook
   std::vector<int64_t> devices;  ///< GPUs of each node that train, by their place; on CPU processes
   std::vector<int64_t> numbers;  ///< the same GPUs as CUDA numbers them: `cuda:N`

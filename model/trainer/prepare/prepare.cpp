@@ -190,8 +190,9 @@ ProgramSettings prepare_common(Preparation& preparation) {
   number_streams(preparation, settings);
   RunOptions& options = preparation.options;
   options.seed = settings.seed;
+  const bool scales_first = preparation.placement.device == DeviceType::cuda && !settings.gloo;
   options.average_order =
-      settings.gloo ? AverageOrder::sum_then_divide : AverageOrder::scale_then_sum;
+      !scales_first ? AverageOrder::sum_then_divide : AverageOrder::scale_then_sum;
   options.any_source = settings.gloo;
   preparation.gloo = settings.gloo;
   preparation.timeout = time_limit_of_group(preparation);

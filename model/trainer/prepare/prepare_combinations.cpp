@@ -132,12 +132,12 @@ void check_accelerator(Preparation& preparation) {
     return;
   }
   const std::optional<Cluster> preset = cluster_preset(cluster->preset->value);
-  if (preset && preset->node.device.compute_capability > 0) {
+  if (preset && preset->node.device.is_accelerator()) {
     add_problem(
         preparation, Kind::note, cluster->preset->place,
-        fmt::format("the Trainer leaves the GPUs of {} idle, and times are predicted as if they "
+        fmt::format("the Trainer leaves the {}s of {} idle, and times are predicted as if they "
                     "computed",
-                    cluster->preset->value),
+                    word_for(preset->node.device.type), cluster->preset->value),
         "write cluster: {preset: cpu}");
   }
 }
@@ -146,6 +146,14 @@ void check_accelerator(Preparation& preparation) {
 void check_iterable(Preparation& preparation, const std::vector<LoaderSpec>& loaders) {
   for (const LoaderSpec& loader : loaders) {
     const bool iterable = value_or(loader.iterable, false);
+    // strategies/tpu_spawn.py of 1.x and strategies/xla.py of 2.0.
+    if (iterable && preparation.placement.device == DeviceType::tpu &&
+        preparation.placement.lightning < Version{2, 1, 0}) {
+      add_problem(preparation, Kind::refused, loader.iterable->place,
+                  "TPUs do not currently support IterableDataset objects, the dataset must "
+                  "implement `__len__`",
+                  "give the data set a length, or use Lightning 2.1", refused_code);
+    }
     if (iterable && loader.sampler && loader.sampler->value == SamplerKind::distributed) {
       add_problem(preparation, Kind::refused, loader.sampler->place,
                   "a DataLoader of an IterableDataset takes no DistributedSampler",

@@ -178,6 +178,7 @@ void set_launch(Placement& placement, const StrategyTraits& traits) {
   launch.processes_per_node = one_in_node ? 1 : static_cast<int32_t>(std::ssize(placement.devices));
   launch.start = placement.strategy.start;
   launch.gpus = !placement.cpu;
+  launch.joins_torch = !traits.drives_xla;
 }
 
 std::string names_of(const StrategyRegistry& registry) {
@@ -231,6 +232,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
     set_arguments_of_ranks(preparation, *trainer.strategy, program);
   }
   program.settings.on_gpus = !placement.cpu;
+  program.settings.device = placement.device;
   program.settings.gpus = placement.numbers;
   program.settings.ranks_of_nodes = options.ranks_of_nodes;
   program.settings.visible_gpus = placement.visible;

@@ -144,7 +144,7 @@ void check_visible_devices(Preparation& preparation) {
   const Placement& placement = preparation.placement;
   const Launch& launch = placement.launch;
   const EnvironmentVariable* const variable = find(preparation, "CUDA_VISIBLE_DEVICES");
-  const bool one_gpu_each = !placement.cpu &&
+  const bool one_gpu_each = placement.device == DeviceType::cuda && !placement.cpu &&
                             std::ssize(placement.numbers) == launch.processes_per_node &&
                             placement.devices.size() == placement.numbers.size();
   if (variable == nullptr || preparation.scenario->is_bare_program() || !one_gpu_each) {

@@ -207,10 +207,14 @@ void check_fork(Preparation& preparation) {
         break;
       }
       if (touches_gpu(statement)) {
+        const bool is_xla = placement.device == DeviceType::tpu;
         add_problem(preparation, Kind::refused, statement.place,
-                    fmt::format("{} cannot fork: CUDA is initialised here already",
-                                placement.strategy.name),
-                    "use the GPU in hooks only, or strategy: ddp in a script", refused_code);
+                    is_xla ? "Accessing the XLA device before processes have spawned is not allowed"
+                           : fmt::format("{} cannot fork: CUDA is initialised here already",
+                                         placement.strategy.name),
+                    is_xla ? "use the TPU in hooks only"
+                           : "use the GPU in hooks only, or strategy: ddp in a script",
+                    refused_code);
         return;
       }
     }

@@ -173,10 +173,12 @@ void set_adam_of_mode(const Object& optimizer, const char* mode, OptimizerPlan& 
 }
 
 void refuse_on_cpu(Preparation& preparation, const Object& optimizer, const char* instead) {
-  if (preparation.placement.cpu) {
+  if (preparation.placement.cpu || preparation.placement.device != DeviceType::cuda) {
+    const std::string_view device =
+        preparation.placement.cpu ? "the CPU" : torch_name_of(preparation.placement.device);
     add_problem(preparation, Kind::refused, optimizer.place,
-                fmt::format("RuntimeError: {} is a CUDA kernel, and the Trainer runs on the CPU",
-                            optimizer.name),
+                fmt::format("RuntimeError: {} is a CUDA kernel, and the Trainer runs on {}",
+                            optimizer.name, device),
                 fmt::format("use {}", instead), refused_code);
   }
 }

@@ -52,6 +52,7 @@ Time time_limit_of_group(const Preparation& preparation);
 /// That of torch, whatever init_process_group is given.
 Time time_limit_of_new_groups(const Preparation& preparation);
 /// A script that reads `num_nodes` from torchrun: as many as there are, up to the maximum.
+void check_argument_versions(Preparation& preparation, const TrainerSpec& trainer);
 void take_nodes_of_torchrun(Preparation& preparation, Scenario& scenario);
 /// The GPUs of a node, and the argument of the Trainer that asks for some.
 struct DevicesOfNode {

@@ -10,6 +10,7 @@
 #include "model/trainer/framework/device_request.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/framework/strategy_versions.hpp"
+#include "model/trainer/framework/tpu_request.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/strategy_behind.hpp"
@@ -39,7 +40,7 @@ class Placing {
     const NamedStrategy named = take_strategy_name(preparation_, trainer_, placement_.lightning);
     strategy_ = named.name;
     accelerator_names_cpu_ = named.names_cpu;
-    check_argument_versions();
+    check_argument_versions(preparation_, trainer_);
     choose_accelerator();
     choose_devices();
     strategy_ = replace_by_strategy_behind(preparation_, scenario_, registry_, strategy_,
@@ -47,7 +48,7 @@ class Placing {
     choose_strategy_and_precision();
     check_nodes();
     trainer_.accelerator = Placed<std::string>{
-        placement_.cpu ? "cpu" : "gpu",
+        std::string(name_of_accelerator()),
         named.is_elsewhere ? SourcePlace{scenario_.file, 0, 0} : place_of_accelerator()};
   }
 
@@ -64,6 +65,14 @@ class Placing {
   }
   SourcePlace place_of_strategy() const {
     return trainer_.strategy ? trainer_.strategy->place : trainer_.place;
+  }
+
+  std::string_view name_of_accelerator() const {
+    const bool is_cuda = placement_.device == DeviceType::cuda;
+    return placement_.cpu                              ? "cpu"
+           : is_cuda                                   ? "gpu"
+           : placement_.device == DeviceType::tpu      ? "tpu"
+                                                       : "mps";
   }
 
   Version lightning_version() const {
@@ -85,15 +94,20 @@ class Placing {
     const std::string name = given ? value_or(scenario_.cluster->preset, assumed) : assumed;
     const std::optional<Cluster> preset = cluster_preset(name);
     int64_t present = preset ? preset->node.devices : 8;
+    machine_ = preset ? preset->node.device.type : DeviceType::cuda;
     capability_ = preset ? preset->node.device.compute_capability : 90;
     if (given && scenario_.cluster->gpu && scenario_.cluster->gpu->preset) {
       const auto gpu = device_preset(scenario_.cluster->gpu->preset->value);
       capability_ = gpu ? gpu->compute_capability : capability_;
+      machine_ = gpu ? gpu->type : machine_;
     }
     const bool has_gpus = name != "cpu" || (given && scenario_.cluster->gpu);
     present = !has_gpus ? 0 : given ? value_or(scenario_.cluster->gpus, present) : present;
+    machine_ = has_gpus ? machine_ : DeviceType::cpu;
     placement_.present = present;
-    visible_ = visible_devices(variable("CUDA_VISIBLE_DEVICES"), present);
+    const bool is_shown_by_cuda = machine_ == DeviceType::cuda || machine_ == DeviceType::cpu;
+    visible_ = visible_devices(
+        is_shown_by_cuda ? variable("CUDA_VISIBLE_DEVICES") : std::nullopt, present);
     if (given) {
       for (const Placed<int64_t>& taken : scenario_.cluster->occupied) {
         const auto found = std::find(visible_.begin(), visible_.end(), taken.value);
@@ -118,92 +132,56 @@ class Placing {
     return std::nullopt;
   }
 
-  template <class Member>
-  void argument(const Member& member, const char* name, const Version& since_version,
-                const Version& until, const char* instead) {
-    if (member && placement_.lightning >= until) {
-      refuse(
-          member->place,
-          fmt::format("Lightning {}.{} removed the argument `{}`", until.major, until.minor, name),
-          fmt::format("use {}", instead));
-    } else if (member && placement_.lightning < since_version) {
-      refuse(member->place,
-             fmt::format("the argument `{}` came with Lightning {}.{}", name, since_version.major,
-                         since_version.minor),
-             *instead == '\0' ? "leave it out" : fmt::format("use {}", instead));
-    }
-  }
-
-  void check_argument_versions() {
-    argument(trainer_.gpus, "gpus", {}, v2_0, "accelerator: gpu and devices");
-    argument(trainer_.num_processes, "num_processes", {}, v2_0, "accelerator: cpu and devices");
-    argument(trainer_.auto_select_gpus, "auto_select_gpus", {}, v2_0,
-             "devices: {find_usable_cuda_devices: N}");
-    argument(trainer_.replace_sampler_ddp, "replace_sampler_ddp", {}, v2_0,
-             "use_distributed_sampler");
-    argument(trainer_.use_distributed_sampler, "use_distributed_sampler", v2_0, never,
-             "replace_sampler_ddp");
-    argument(trainer_.amp_backend, "amp_backend", {}, v2_0, "precision: 16-mixed");
-    argument(trainer_.amp_level, "amp_level", {}, v2_0, "precision: 16-mixed");
-    argument(trainer_.barebones, "barebones", v2_0, never, "");
-    argument(trainer_.inference_mode, "inference_mode", {1, 8, 0}, never, "");
-  }
-
   static bool is_given(const std::optional<PlainValue>& value) {
     return value && !value->is_null();
   }
 
+  // Of the arguments that only some versions have.
+  const PlainValue* tpu_cores() const {
+    const auto given = std::ranges::find(trainer_.others, "tpu_cores", &ObjectArgument::name);
+    const bool counts = given != trainer_.others.end() && !given->value.is_null() && !since(v2_0);
+    return counts ? &given->value : nullptr;
+  }
+
   void choose_accelerator() {
-    const std::string asked = value_or(trainer_.accelerator, std::string());
-    const bool gpus_there = !visible_.empty();
-    if (accelerator_names_cpu_) {
-      placement_.cpu = true;
-    } else if (asked.empty() && !since(v2_0)) {
-      choose_default_of_1();
-    } else if (asked.empty()) {
-      placement_.cpu = !gpus_there;
-    } else if (asked == "auto") {
-      choose_automatically();
-    } else if (asked == "cpu") {
-      placement_.cpu = true;
-    } else if (const auto refusal = refusal_of_accelerator(asked, placement_.lightning)) {
-      if (refusal->is_name) {
-        refuse(trainer_.accelerator->place, refusal->message, refusal->remedy);
-      } else {
-        add_problem(preparation_, Kind::invalid, trainer_.accelerator->place, refusal->message,
-                    refusal->remedy);
-      }
-    } else if (!gpus_there) {
-      refuse(trainer_.accelerator->place, "no supported GPU is visible on this machine",
-             "use accelerator: cpu, or a cluster with GPUs");
-      placement_.cpu = true;
+    AcceleratorSituation situation;
+    situation.lightning = placement_.lightning;
+    situation.machine = machine_;
+    situation.is_visible = !visible_.empty();
+    situation.is_cpu_by_strategy = accelerator_names_cpu_;
+    situation.gives_gpus = is_given(trainer_.gpus);
+    situation.gives_devices = is_given(trainer_.devices);
+    situation.gives_tpu_cores = tpu_cores() != nullptr;
+    const AcceleratorChoice choice = lockstep::choose_accelerator(
+        value_or(trainer_.accelerator, std::string()), situation);
+    placement_.device = choice.device;
+    placement_.cpu = choice.device == DeviceType::cpu;
+    const SourcePlace place = trainer_.accelerator          ? trainer_.accelerator->place
+                              : choice.is_refused_by_cores  ? tpu_cores()->place
+                              : is_given(trainer_.gpus)     ? trainer_.gpus->place
+                              : is_given(trainer_.devices)  ? trainer_.devices->place
+                                                            : trainer_.place;
+    if (choice.refusal && choice.refusal->is_name) {
+      refuse(place, choice.refusal->message, choice.refusal->remedy);
+    } else if (choice.refusal) {
+      add_problem(preparation_, Kind::invalid, place, choice.refusal->message,
+                  choice.refusal->remedy);
+    }
+    if (!choice.warning.empty()) {
+      warn(place, choice.warning, choice.remedy);
+    }
+    if (tpu_cores() != nullptr && placement_.device != DeviceType::tpu) {
+      warn(tpu_cores()->place, "`tpu_cores` is ignored: the accelerator is not a TPU");
     }
   }
 
-  // Lightning looks for TPUs, IPUs, HPUs and MPS before, which no machine here has. Up to 1.5 a GPU
-  // counts where `gpus` or `devices` asks for one.
-  void choose_automatically() {
-    const bool asks = since(v1_6) || is_given(trainer_.gpus) || is_given(trainer_.devices);
-    placement_.cpu = visible_.empty() || !asks;
-    if (!asks && !visible_.empty()) {
-      warn(trainer_.accelerator->place,
-           "`accelerator: auto` without `gpus` or `devices` trains on CPU before Lightning 1.6",
-           "give the number: devices: 1");
+  DeviceAnswer devices_asked(const PlainValue* value) {
+    if (!placement_.cpu && placement_.device == DeviceType::tpu) {
+      return devices_of_tpu(value, placement_.lightning, std::ssize(visible_));
     }
-  }
-
-  // 1.x trains on CPU unless an argument names GPUs.
-  void choose_default_of_1() {
-    placement_.cpu = !is_given(trainer_.gpus);
-    if (placement_.cpu && is_given(trainer_.devices)) {
-      warn(trainer_.devices->place,
-           "without `accelerator` Lightning 1.x trains on CPU, and `devices` is a number of "
-           "processes",
-           "write accelerator: gpu beside it");
+    if (!placement_.cpu && placement_.device == DeviceType::mps) {
+      return devices_of_mps(value);
     }
-  }
-
-  void choose_devices() {
     DeviceSituation situation;
     situation.lightning = placement_.lightning;
     situation.cpu = placement_.cpu;
@@ -214,8 +192,12 @@ class Placing {
     situation.auto_select = value_or(trainer_.auto_select_gpus, false);
     const DeviceArgument name =
         is_given(trainer_.gpus) ? DeviceArgument::gpus : DeviceArgument::devices;
+    return devices_of(value, name, situation);
+  }
+
+  void choose_devices() {
     const PlainValue* value = devices_asked_ = value_of_devices();
-    const DeviceAnswer answer = devices_of(value, name, situation);
+    const DeviceAnswer answer = devices_asked(value);
     const SourcePlace place = value == nullptr ? trainer_.place : value->place;
     placement_.devices = {0};
     if (answer.verdict == DeviceAnswer::Verdict::refused) {
@@ -230,6 +212,9 @@ class Placing {
   // `gpus` and `num_processes` win over `devices`; of the two the first that counts.
   const PlainValue* value_of_devices() {
     const std::optional<PlainValue>& devices = trainer_.devices;
+    if (tpu_cores() != nullptr && placement_.device == DeviceType::tpu) {
+      return tpu_cores();
+    }
     const bool has_processes = value_or(trainer_.num_processes, int64_t{0}) > 0;
     const bool counts_processes = has_processes && placement_.cpu;
     if (is_given(trainer_.gpus) && !placement_.cpu) {
@@ -263,6 +248,7 @@ class Placing {
     }
     if (answer.no_gpu && !placement_.cpu) {
       placement_.cpu = true;
+      placement_.device = DeviceType::cpu;
       placement_.devices.resize(
           static_cast<size_t>(std::max<int64_t>(1, value_or(trainer_.num_processes, int64_t{1}))));
       for (size_t index = 0; index < placement_.devices.size(); ++index) {
@@ -281,6 +267,7 @@ class Placing {
     StrategySituation situation;
     situation.lightning = placement_.lightning;
     situation.cpu = placement_.cpu;
+    situation.device = placement_.device;
     situation.devices = std::ssize(placement_.devices);
     situation.nodes = placement_.nodes;
     situation.interactive = placement_.interactive;
@@ -308,6 +295,7 @@ class Placing {
     precision.strategy = choice.name;
     precision.traits = placement_.traits;
     precision.cpu = placement_.cpu;
+    precision.device = placement_.device;
     precision.compute_capability = capability_;
     precision.apex = value_or(trainer_.amp_backend, std::string()) == "apex";
     const char* by_default = since(v2_0) ? "32-true" : "32";
@@ -375,6 +363,7 @@ class Placing {
   std::string strategy_;
   bool accelerator_names_cpu_ = false;
   int capability_ = 0;
+  DeviceType machine_ = DeviceType::cuda;  ///< what a node has
   std::vector<int64_t> visible_;   ///< places of the GPUs that CUDA shows
   std::vector<int64_t> occupied_;  ///< of them, by their number among the visible
   PlainValue processes_;

@@ -58,7 +58,8 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.synchronises_without_fit = program.trainer.lightning >= Version{2, 0, 2};
   const Version& torch = program.settings.torch;
   plan.counts_use_under_no_sync = torch < Version{1, 9, 0} || torch >= Version{2, 4, 0};
-  plan.barrier_is_all_reduce = !program.settings.gloo;
+  plan.barrier_is_all_reduce =
+      !program.settings.gloo && preparation.placement.device == DeviceType::cuda;
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;
   plan.autocast_of_cuda = !preparation.placement.cpu;

@@ -155,6 +155,9 @@ void take_time_limit(Preparation& preparation, Scenario& scenario, const PlainVa
 
 Time time_limit_of_group(const Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
+  if (preparation.placement.device == DeviceType::tpu) {
+    return Time::max();  // XLA has no watchdog
+  }
   if (scenario.process_group && scenario.process_group->timeout) {
     return scenario.process_group->timeout->value;
   }
@@ -171,6 +174,9 @@ Time time_limit_of_group(const Preparation& preparation) {
 
 // new_group with `timeout=None` asks _get_default_timeout (torch/distributed/distributed_c10d.py).
 Time time_limit_of_new_groups(const Preparation& preparation) {
+  if (preparation.placement.device == DeviceType::tpu) {
+    return Time::max();
+  }
   TimeLimitSituation situation{.torch = version_asked(*preparation.scenario, "torch"),
                                .gloo = preparation.gloo,
                                .is_none = true};
@@ -181,7 +187,35 @@ Time time_limit_of_new_groups(const Preparation& preparation) {
   return default_time_limit(situation);
 }
 
+namespace {
+
+// XLA's collectives are its own: no strategy of TPUs makes a process group of torch. One process on
+// Apple's GPU has none either.
+void refuse_process_group(Preparation& preparation, const Scenario& scenario) {
+  const bool is_tpu = preparation.placement.device == DeviceType::tpu;
+  if (!is_tpu && preparation.placement.device != DeviceType::mps) {
+    return;
+  }
+  const char* reason = is_tpu ? "XLAStrategy makes no process group of torch: XLA exchanges values"
+                              : "one process on MPS makes no process group";
+  if (scenario.process_group && scenario.process_group->backend) {
+    add_problem(preparation, Kind::invalid, scenario.process_group->backend->place, reason,
+                "leave process_group out");
+  }
+  const bool names_library =
+      scenario.cluster && scenario.cluster->collectives &&
+      (scenario.cluster->collectives->value == CollectiveModel::nccl ||
+       scenario.cluster->collectives->value == CollectiveModel::gloo);
+  if (names_library) {
+    add_problem(preparation, Kind::invalid, scenario.cluster->collectives->place, reason,
+                "leave cluster.collectives out, or write ring or tree");
+  }
+}
+
+}  // namespace
+
 void prepare_process_group(Preparation& preparation, Scenario& scenario) {
+  refuse_process_group(preparation, scenario);
   if (const PlainValue* limit = limit_given_to(scenario); limit != nullptr && !limit->is_null()) {
     take_time_limit(preparation, scenario, *limit);
   }

@@ -149,7 +149,8 @@ void check_others(Preparation& preparation, const TrainerSpec& trainer) {
           refused_code);
       continue;
     }
-    if (is_default(argument, given.value)) {
+    if (is_default(argument, given.value) ||
+        argument.otherwise == TrainerArgument::Otherwise::read) {
       continue;
     }
     if (argument.otherwise == TrainerArgument::Otherwise::not_modelled) {

@@ -97,6 +97,7 @@ inline Program train(Rank& rank, Strategy* strategy, Shard shard, Asked asked, i
     co_await strategy->forward(rank, batch, options);
     co_await strategy->backward(rank, options);
     if (options.synchronise) {
+      co_await strategy->complete_gradients(rank, {});
       co_await strategy->optimizer_step(rank, {});
       co_await strategy->zero_gradients(rank, 0, true);
     }

@@ -57,6 +57,62 @@ Preparation placed(const std::string& trainer) {
 
 }  // namespace
 
+TEST_CASE("TPUs and Apple's GPU are taken where they are, and nothing else is taken for them") {
+  const auto reason = [](const char* asked, Version lightning, DeviceType machine) {
+    const auto refusal = refusal_of_accelerator(asked, lightning, machine);
+    return refusal ? refusal->message : std::string();
+  };
+  for (const Version& lightning : {Version{1, 4, 9}, Version{1, 9, 5}, Version{2, 6, 0}}) {
+    CHECK(reason("tpu", lightning, DeviceType::tpu).empty());
+    CHECK_FALSE(reason("gpu", lightning, DeviceType::tpu).empty());
+    CHECK_FALSE(reason("tpu", lightning, DeviceType::mps).empty());
+  }
+  CHECK(reason("mps", {1, 7, 7}, DeviceType::mps).empty());
+  CHECK(reason("gpu", {1, 7, 7}, DeviceType::mps).empty());
+  CHECK(reason("gpu", {2, 6, 0}, DeviceType::tpu).starts_with("No supported gpu backend found!"));
+  CHECK(reason("gpu", {1, 6, 5}, DeviceType::mps).find("`GPUAccelerator` can not run") !=
+        std::string::npos);
+  CHECK(reason("cuda", {2, 6, 0}, DeviceType::mps).find("`CUDAAccelerator` can not run") !=
+        std::string::npos);
+  CHECK(reason("mps", {2, 6, 0}, DeviceType::tpu).find("`MPSAccelerator` can not run") !=
+        std::string::npos);
+}
+
+// accelerator_connector.py, _choose_auto_accelerator of 1.6 to 2.6; up to 1.5 has_tpu and has_gpu.
+TEST_CASE("auto takes what the machine has, as the version knows it") {
+  const auto device = [](Version lightning, DeviceType machine, bool gives_devices = false) {
+    AcceleratorSituation situation;
+    situation.lightning = lightning;
+    situation.machine = machine;
+    situation.gives_devices = gives_devices;
+    return choose_accelerator("auto", situation).device;
+  };
+  for (const DeviceType machine : {DeviceType::tpu, DeviceType::cuda}) {
+    CHECK(device({1, 5, 10}, machine) == DeviceType::cpu);
+    CHECK(device({1, 5, 10}, machine, true) == machine);
+    CHECK(device({1, 6, 5}, machine) == machine);
+    CHECK(device({2, 6, 0}, machine) == machine);
+  }
+  CHECK(device({1, 6, 5}, DeviceType::mps) == DeviceType::cpu);
+  CHECK(device({1, 7, 7}, DeviceType::mps) == DeviceType::mps);
+  CHECK(device({2, 6, 0}, DeviceType::mps) == DeviceType::mps);
+}
+
+TEST_CASE("1.x trains on TPU cores where tpu_cores names some") {
+  AcceleratorSituation situation;
+  situation.lightning = {1, 9, 5};
+  situation.machine = DeviceType::tpu;
+  CHECK(choose_accelerator("", situation).device == DeviceType::cpu);
+  situation.gives_tpu_cores = true;
+  CHECK(choose_accelerator("", situation).device == DeviceType::tpu);
+  situation.machine = DeviceType::cuda;
+  CHECK(choose_accelerator("", situation).is_refused_by_cores);
+  situation.gives_tpu_cores = false;
+  situation.gives_gpus = true;
+  situation.machine = DeviceType::tpu;
+  CHECK(choose_accelerator("", situation).refusal.has_value());
+}
+
 TEST_CASE("an accelerator that is no GPU is refused with the version's reason, and never a GPU") {
   for (const AcceleratorRow& row : rows()) {
     INFO(row.name << " " << row.lightning.major << "." << row.lightning.minor);

@@ -160,4 +160,48 @@ TEST_CASE("GradScaler runs under 16-mixed on GPUs, or it is said that it is not 
   CHECK(choose_precision("16", under("ddp", {1, 6, 5})).scales_loss);
 }
 
+namespace {
+
+PrecisionChoice on_device(DeviceType device, const std::string& precision,
+                          Version lightning = {2, 6, 0}) {
+  PrecisionSituation situation = under(device == DeviceType::tpu ? "xla" : "single_device",
+                                       lightning);
+  situation.device = device;
+  situation.compute_capability = 0;
+  return choose_precision(precision, situation);
+}
+
+}  // namespace
+
+// plugins/precision/xla.py from 2.1 on; accelerator_connector.py of 2.0 and of 1.x.
+TEST_CASE("TPUs take one type for everything") {
+  for (const char* taken : {"32-true", "16-true", "bf16-true", "32"}) {
+    CHECK(on_device(DeviceType::tpu, taken).refusal.empty());
+  }
+  for (const char* other : {"64-true", "bf16-mixed", "16-mixed", "transformer-engine"}) {
+    CHECK(on_device(DeviceType::tpu, other).refusal.find("is not supported in XLA") !=
+          std::string::npos);
+  }
+  for (const Version& older : {Version{1, 9, 5}, Version{2, 0, 9}}) {
+    const PrecisionChoice mixed = on_device(DeviceType::tpu, "16", older);
+    CHECK(mixed.refusal.empty());
+    CHECK_FALSE(mixed.warning.empty());
+    CHECK(mixed.name == "bf16-mixed");
+    CHECK(mixed.parameters == DType::bf16);
+    CHECK_FALSE(mixed.scales_loss);
+    CHECK(on_device(DeviceType::tpu, "bf16", older).parameters == DType::bf16);
+    CHECK(on_device(DeviceType::tpu, "64", older).refusal.find("is not implemented") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("MPS has no float64, and autocast of CUDA does nothing there") {
+  CHECK(on_device(DeviceType::mps, "64-true").refusal.find("float64") != std::string::npos);
+  const PrecisionChoice mixed = on_device(DeviceType::mps, "16-mixed");
+  CHECK(mixed.activations == DType::fp32);
+  CHECK_FALSE(mixed.warning.empty());
+  CHECK_FALSE(mixed.scales_loss);
+  CHECK(on_device(DeviceType::mps, "bf16-true").refusal.empty());
+}
+
 }  // namespace precision_choice_test

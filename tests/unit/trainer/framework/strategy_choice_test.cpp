@@ -208,4 +208,53 @@ TEST_CASE("a removed strategy names the newest version that has it") {
   CHECK_FALSE(newest_with_strategy("auto").has_value());
 }
 
+namespace {
+
+StrategySituation on_tpus(Version lightning, int64_t devices = 8) {
+  StrategySituation situation = on(lightning, devices);
+  situation.device = DeviceType::tpu;
+  return situation;
+}
+
+}  // namespace
+
+// accelerator_connector.py, _choose_strategy and _lazy_init_strategy; strategies/xla.py.
+TEST_CASE("TPUs are driven by XLA's strategies alone, and GPUs never") {
+  for (const Version& lightning : {v1_6, v1_9, v2_0, v2_6}) {
+    CHECK(choose_strategy("auto", on_tpus(lightning)).name == "xla");
+    CHECK(choose_strategy("auto", on_tpus(lightning)).start == StartMethod::fork);
+    CHECK(choose_strategy("auto", on_tpus(lightning, 1)).name == "single_xla");
+    CHECK(choose_strategy("auto", on_tpus(lightning)).refusal.empty());
+    CHECK(choose_strategy("deepspeed", on_tpus(lightning)).refusal.find("can only be used with") !=
+          std::string::npos);
+  }
+  CHECK(choose_strategy("ddp", on_tpus(v2_6)).refusal ==
+        "The `XLAAccelerator` can only be used with a `SingleDeviceXLAStrategy` or `XLAStrategy`, "
+        "found DDPStrategy");
+  CHECK(choose_strategy("ddp", on_tpus(v1_9)).refusal ==
+        "The `TPUAccelerator` can only be used with a `SingleTPUStrategy` or `TPUSpawnStrategy`, "
+        "found DDPStrategy");
+  for (const char* name : {"xla", "xla_debug", "XLAStrategy", "single_xla"}) {
+    CHECK(choose_strategy(name, on_tpus(v2_6)).refusal.empty());
+    CHECK(choose_strategy(name, on(v2_6)).refusal.find("needs a TPU") != std::string::npos);
+  }
+  CHECK(is_refused("XLAFSDPStrategy", v2_6));
+}
+
+TEST_CASE("XLAStrategy does not run on one device from 2.1 on") {
+  CHECK_FALSE(choose_strategy("xla", on_tpus(v2_6, 1)).refusal.empty());
+  CHECK(choose_strategy("xla", on_tpus(v2_0, 1)).refusal.empty());
+  CHECK(choose_strategy("TPUSpawnStrategy", on_tpus(v1_9, 1)).refusal.empty());
+}
+
+TEST_CASE("MPS takes strategies of one process") {
+  StrategySituation mac = on(v2_6, 1);
+  mac.device = DeviceType::mps;
+  CHECK(choose_strategy("auto", mac).name == "single_device");
+  CHECK(choose_strategy("auto", mac).refusal.empty());
+  CHECK(choose_strategy("ddp", mac).refusal.find("not supported on the MPS accelerator") !=
+        std::string::npos);
+  CHECK_FALSE(choose_strategy("fsdp", mac).refusal.empty());
+}
+
 }  // namespace strategy_choice_test
