@@ -270,7 +270,7 @@ Fix    `drop_last: true`, or a batch_size that divides the samples of each rank.
 version: 1
 cluster: {preset: tpu-v3-8, nodes: 1}
 model: {input: [8], layers: [{Linear: [8, 4]}], loss: MSELoss}
-data: {train: {samples: 80, batch_size: 4}}                         # 10 for each of 8 cores: 4, 4, 2
+data: {train: {samples: 80, batch_size: 4}}                         # each of 8 cores: 4, 4 and 2
 trainer: {accelerator: tpu, devices: 8, max_epochs: 1, num_sanity_val_steps: 0,
           limit_val_batches: 0}
 )page"},

@@ -71,11 +71,10 @@ KeyPage page_of_device(const DeviceModel& device) {
   page.meaning = fmt::format("a {} (cluster.gpu.preset)", word_for(device.type));
   page.facts = figures_of(device);
   add_origin(device.source, device.assumption, page);
-  page.scenario =
-      scenario_with(fmt::format("cluster: {{nodes: 1, gpu: {{preset: {}}}}}\n"
-                                "trainer: {{accelerator: {}, devices: 1, max_epochs: 1}}",
-                                device.name, device.is_accelerator() ? accelerator_of(device)
-                                                                     : "gpu"));
+  page.scenario = scenario_with(
+      fmt::format("cluster: {{nodes: 1, gpu: {{preset: {}}}}}\n"
+                  "trainer: {{accelerator: {}, devices: 1, max_epochs: 1}}",
+                  device.name, device.is_accelerator() ? accelerator_of(device) : "gpu"));
   return page;
 }
 
@@ -124,12 +123,11 @@ KeyPage page_of_cluster(const Cluster& cluster) {
                      : "ranks on the processors of one machine (cluster.preset)";
   page.facts = figures_of(cluster);
   add_origin(cluster.node.source, cluster.node.assumption, page);
-  page.scenario = scenario_with(
-      fmt::format("cluster: {{preset: {}, nodes: 1}}\n"
-                  "trainer: {{accelerator: {}, devices: {}, max_epochs: 1}}",
-                  cluster.name, accelerator_of(device),
-                  device.type == DeviceType::tpu ? cluster.node.devices
-                                                 : std::min(cluster.node.devices, 2)));
+  page.scenario = scenario_with(fmt::format(
+      "cluster: {{preset: {}, nodes: 1}}\n"
+      "trainer: {{accelerator: {}, devices: {}, max_epochs: 1}}",
+      cluster.name, accelerator_of(device),
+      device.type == DeviceType::tpu ? cluster.node.devices : std::min(cluster.node.devices, 2)));
   return page;
 }
 

@@ -178,8 +178,7 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
           gigabytes(host.memory_bandwidth)),
   };
   costs.compute = std::make_unique<RooflineComputeCost>(device, host);
-  const bool staged =
-      options.algorithms == CollectiveAlgorithms::gloo && device.is_accelerator();
+  const bool staged = options.algorithms == CollectiveAlgorithms::gloo && device.is_accelerator();
   costs.communication = std::make_unique<TopologyCommunicationCost>(
       staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host,
       RunningRanks{options.classes, options.folds_links});

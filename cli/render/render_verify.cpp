@@ -7,8 +7,8 @@
 #include "cli/render/render.hpp"
 #include "cli/render/render_finding.hpp"
 #include "rehearsal/explore/world_sizes.hpp"
-#include "rehearsal/findings/expert_load.hpp"
 #include "rehearsal/findings/compiled_graphs.hpp"
+#include "rehearsal/findings/expert_load.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 

@@ -41,9 +41,10 @@ DeviceModel m2_ultra() {
       .memory_efficiency = 0.85,
       .launch_overhead = 10_us,
       .source = "Apple newsroom, June 2023 (memory); 27.2 TFLOP/s in fp32 as others quote it",
-      .assumption = "that kernels reach 60 % of the peak, the same peak in 16 bits, memory that the "
-                    "CPU does not use, and launch overhead: nothing here was measured on Apple's "
-                    "GPUs"};
+      .assumption =
+          "that kernels reach 60 % of the peak, the same peak in 16 bits, memory that "
+          "the CPU does not use, and launch overhead: nothing here was measured on "
+          "Apple's GPUs"};
   constexpr int64_t gigaflops = 27'200;
   for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
     device.speeds[static_cast<size_t>(dtype)] =
@@ -64,8 +65,8 @@ struct TpuHost {
 // The time of a hop is that of ASTRA-sim's validation on TPU v3 (astra-sim.github.io, "Validation
 // on Google's TPU-v3"), which has it from the TPU research team.
 InterChipLinks links_of(BytesPerSecond rate, int links, int dimensions, int ring_from) {
-  return {.rate = rate, .links = links, .dimensions = dimensions, .ring_from = ring_from,
-          .hop = 1_us};
+  return {
+      .rate = rate, .links = links, .dimensions = dimensions, .ring_from = ring_from, .hop = 1_us};
 }
 
 Cluster slice(const char* name, const char* device, const TpuHost& host,
@@ -82,8 +83,9 @@ Cluster slice(const char* name, const char* device, const TpuHost& host,
                   .memory = host.memory,
                   .disk = gigabytes_per_second(1),
                   .source = source,
-                  .assumption = "PCIe 3.0 x16 for each device, disk, the time of a hop between "
-                                "chips"};
+                  .assumption =
+                      "PCIe 3.0 x16 for each device, disk, the time of a hop between "
+                      "chips"};
   cluster.network = {gigabits_per_second(host.gigabits), 25_us};
   cluster.network.fabric = Fabric::tcp;
   return cluster;

@@ -8,7 +8,7 @@ namespace lockstep {
 /// XLA's mark_step. Two batches of one graph have the same sizes and do the same.
 struct CompiledGraph {
   bool training = true;
-  int64_t samples = 0;  ///< of the batch, on one rank
+  int64_t samples = 0;          ///< of the batch, on one rank
   bool adds_gradients = false;  ///< to those of batches before it in the window
   bool updates = false;         ///< the optimizer steps at its end
   bool makes_state = false;     ///< which the optimizer then has

@@ -83,11 +83,11 @@ void Interpreter::check_target(const CopyTarget& target, SiteId site, const std:
                           target.gpu, place.rank.value));
   }
   if (settings_.on_gpus) {
-    log_.add({"LS310", site,
-              fmt::format("`{}` is put on {} {}, which belongs to another rank",
-                          name.empty() ? "the tensor" : name, word_for(settings_.device),
-                          target.gpu),
-              "write `to: device`, the rank's own (`.to(self.device)`, `.type_as(x)`)"});
+    log_.add(
+        {"LS310", site,
+         fmt::format("`{}` is put on {} {}, which belongs to another rank",
+                     name.empty() ? "the tensor" : name, word_for(settings_.device), target.gpu),
+         "write `to: device`, the rank's own (`.to(self.device)`, `.type_as(x)`)"});
   }
 }
 

@@ -20,9 +20,7 @@ namespace lockstep::cli {
 namespace {
 
 std::string name_of_accelerator(const Placement& placement) {
-  return placement.cpu                         ? "cpu"
-         : placement.device == DeviceType::tpu ? "tpu"
-                                               : "gpu";
+  return placement.cpu ? "cpu" : placement.device == DeviceType::tpu ? "tpu" : "gpu";
 }
 
 // The same training on one device, which joins the batches of all ranks (RunRequest::stands_for).

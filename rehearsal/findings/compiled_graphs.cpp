@@ -95,12 +95,12 @@ std::vector<Finding> recompilations(const OneRun& run) {
     if (sizes.smaller.empty()) {
       continue;
     }
-    Finding finding = finding_of(
-        "LS404", Level::warning,
-        fmt::format("XLA compiles {} for batches of {} in the {}, beside those of {}",
-                    graphs_text(sizes.graphs_of_smaller),
-                    fmt::format("{}", fmt::join(sizes.smaller, ", ")),
-                    training ? "training" : "evaluation", plural(sizes.most, "sample")));
+    Finding finding =
+        finding_of("LS404", Level::warning,
+                   fmt::format("XLA compiles {} for batches of {} in the {}, beside those of {}",
+                               graphs_text(sizes.graphs_of_smaller),
+                               fmt::format("{}", fmt::join(sizes.smaller, ", ")),
+                               training ? "training" : "evaluation", plural(sizes.most, "sample")));
     const LoaderSpec* const loader = loader_of(run, training ? "train" : "validation");
     if (loader != nullptr && loader->place.line > 0) {
       finding.sites.push_back({site_of(loader->place), SiteRole::subject, "gives both sizes"});

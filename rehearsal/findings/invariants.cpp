@@ -275,8 +275,8 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   DiagnosisOptions options;
   tell_launcher(run, options);
   options.backend = run.preparation.placement.device == DeviceType::tpu ? Backend::xla
-                    : run.preparation.gloo                               ? Backend::gloo
-                                                                         : Backend::nccl;
+                    : run.preparation.gloo                              ? Backend::gloo
+                                                                        : Backend::nccl;
   options.timeout = run.preparation.timeout;
   options.timeout_of_new_groups = run.preparation.timeout_of_new_groups;
   options.negotiated = goes_through_horovod(run);

@@ -54,12 +54,14 @@ std::string render_utilization(const Rehearsal& rehearsal) {
   if (!found) {
     return "";
   }
+  const DeviceType device = rehearsal.run.preparation.placement.device;
   std::string text = fmt::format(
-      "\nGPU utilization over time (rank 0, {} of {})\n  a kernel ran {} of the time, as "
-      "nvidia-smi "
-      "counts; {} without those that wait for other ranks\n  {}\n",
-      plural(std::ssize(found->samples), "sample"), time_text(found->period.count()),
-      percent_text(found->kernel_ran), percent_text(found->working), blocks_of(*found));
+      "\n{} utilization over time (rank 0, {} of {})\n  a kernel ran {} of the time{}; {} without "
+      "those that wait for other ranks\n  {}\n",
+      word_for(device), plural(std::ssize(found->samples), "sample"),
+      time_text(found->period.count()), percent_text(found->kernel_ran),
+      device == DeviceType::cuda ? ", as nvidia-smi counts" : "", percent_text(found->working),
+      blocks_of(*found));
   for (const UtilizationDip& dip : costliest(*found, dips_shown)) {
     text += fmt::format("  {:>9} - {:<9}  {:>5}  {}\n", time_text(dip.begin.count()),
                         time_text(dip.end.count()), percent_text(dip.working), dip.label());

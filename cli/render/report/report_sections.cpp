@@ -132,11 +132,12 @@ std::string utilization_section(const Rehearsal& rehearsal) {
   if (!found) {
     return "";
   }
+  const DeviceType device = rehearsal.run.preparation.placement.device;
   std::string text =
-      heading(
-          "GPU utilization over time",
-          fmt::format("rank 0, samples of {}; a kernel ran {} of the time, as nvidia-smi counts",
-                      time_text(found->period.count()), percent_text(found->kernel_ran))) +
+      heading(fmt::format("{} utilization over time", word_for(device)),
+              fmt::format("rank 0, samples of {}; a kernel ran {} of the time{}",
+                          time_text(found->period.count()), percent_text(found->kernel_ran),
+                          device == DeviceType::cuda ? ", as nvidia-smi counts" : "")) +
       utilization_drawing(*found, rehearsal.run.result.total_time).inline_svg();
   constexpr size_t dips_max = 12;
   Lines lines;

@@ -171,8 +171,7 @@ AcceleratorChoice default_of_1(const AcceleratorSituation& situation) {
     choice.refusal = refusal_of_accelerator("tpu", situation.lightning, situation.machine);
     choice.is_refused_by_cores = choice.refusal.has_value();
   } else if (situation.gives_gpus) {
-    choice.device =
-        situation.machine == DeviceType::mps ? DeviceType::mps : DeviceType::cuda;
+    choice.device = situation.machine == DeviceType::mps ? DeviceType::mps : DeviceType::cuda;
     choice.refusal = refusal_of_accelerator("gpu", situation.lightning, situation.machine);
   } else if (situation.gives_devices) {
     choice.warning =

@@ -74,21 +74,22 @@ std::string refusal_by_strategy(std::string_view precision, const PrecisionSitua
   return "";
 }
 
-// accelerator_connector.py and plugins/precision/tpu.py of 1.4 to 2.0, plugins/precision/xla.py from
-// 2.1 on. XLA_USE_BF16 makes every tensor of torch.float one of bf16 on the device.
+// accelerator_connector.py and plugins/precision/tpu.py of 1.4 to 2.0, plugins/precision/xla.py
+// from 2.1 on. XLA_USE_BF16 makes every tensor of torch.float one of bf16 on the device.
 void hold_against_xla(std::string_view asked, const PrecisionSituation& situation,
                       PrecisionChoice& choice) {
   const bool by_one_plugin = situation.lightning >= v2_1;
   const bool is_mixed = choice.name.ends_with("-mixed");
-  const bool is_taken = choice.name == "32-true" ||
-                        (by_one_plugin ? choice.name == "16-true" || choice.name == "bf16-true"
-                                       : is_mixed);
+  const bool is_taken =
+      choice.name == "32-true" ||
+      (by_one_plugin ? choice.name == "16-true" || choice.name == "bf16-true" : is_mixed);
   if (!is_taken) {
     choice.refusal =
         by_one_plugin
-            ? fmt::format("`precision='{}')` is not supported in XLA. `precision` must be one of: "
-                          "('32-true', '16-true', 'bf16-true')",
-                          choice.name)
+            ? fmt::format(
+                  "`precision='{}')` is not supported in XLA. `precision` must be one of: "
+                  "('32-true', '16-true', 'bf16-true')",
+                  choice.name)
             : fmt::format("`Trainer(accelerator='tpu', precision='{}')` is not implemented", asked);
     choice.remedy = by_one_plugin ? "use precision: bf16-true" : "use precision: bf16";
     return;

@@ -18,8 +18,8 @@ struct PrecisionSituation {
   StrategyTraits traits{};
   bool cpu = false;
   DeviceType device = DeviceType::cuda;  ///< where it is not the CPU
-  int compute_capability = 0;  ///< of the GPU, times 10 (80 = A100); 0: not known
-  bool apex = false;           ///< amp_backend: apex, of 1.x
+  int compute_capability = 0;            ///< of the GPU, times 10 (80 = A100); 0: not known
+  bool apex = false;                     ///< amp_backend: apex, of 1.x
 };
 
 /// The resolved `precision`.

@@ -133,17 +133,16 @@ void check_device(const StrategySituation& situation, const StrategyEntry* entry
   const bool on_tpu = !situation.cpu && situation.device == DeviceType::tpu;
   const bool drives_xla = entry != nullptr && entry->traits.drives_xla;
   if (drives_xla && !on_tpu) {
-    choice.refusal = fmt::format("{} needs a TPU: torch_xla finds no device of its own",
-                                 entry->class_name);
+    choice.refusal =
+        fmt::format("{} needs a TPU: torch_xla finds no device of its own", entry->class_name);
     choice.remedy = "use ddp, or accelerator: tpu with a cluster of TPUs, such as tpu-v3-8";
   } else if (on_tpu && !drives_xla) {
     const bool is_xla = situation.lightning >= v2_1;
-    choice.refusal = fmt::format(
-        "The `{}` can only be used with a `{}` or `{}`, found {}",
-        is_xla ? "XLAAccelerator" : "TPUAccelerator",
-        is_xla ? "SingleDeviceXLAStrategy" : "SingleTPUStrategy",
-        situation.lightning >= v2_0 ? "XLAStrategy" : "TPUSpawnStrategy",
-        entry == nullptr ? choice.name : entry->class_name);
+    choice.refusal = fmt::format("The `{}` can only be used with a `{}` or `{}`, found {}",
+                                 is_xla ? "XLAAccelerator" : "TPUAccelerator",
+                                 is_xla ? "SingleDeviceXLAStrategy" : "SingleTPUStrategy",
+                                 situation.lightning >= v2_0 ? "XLAStrategy" : "TPUSpawnStrategy",
+                                 entry == nullptr ? choice.name : entry->class_name);
     choice.remedy = "leave `strategy` out";
   } else if (drives_xla && situation.devices <= 1 && !entry->traits.is_one_process() &&
              situation.lightning >= v2_1) {

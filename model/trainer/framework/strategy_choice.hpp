@@ -18,7 +18,7 @@ struct StrategySituation {
   Version lightning{2, 6, 0};
   bool cpu = false;
   DeviceType device = DeviceType::cuda;  ///< where it is not the CPU
-  int64_t devices = 1;  ///< of a node
+  int64_t devices = 1;                   ///< of a node
   int64_t nodes = 1;
   bool interactive = false;         ///< in a notebook
   bool started_externally = false;  ///< torchrun or srun has made the processes

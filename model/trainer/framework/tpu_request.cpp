@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <numeric>
 
@@ -120,9 +121,10 @@ DeviceAnswer devices_of_mps(const PlainValue* value) {
   answer.remedy = "write devices: 1";
   const std::optional<AskedDevices> asked = asked_by(*value);
   if (!asked || asked->numbers.empty() || (!asked->is_list && asked->numbers.front() == 0)) {
-    answer.message = fmt::format("`Trainer(devices={})` value is not a valid input using mps "
-                                 "accelerator",
-                                 text_of(*value));
+    answer.message = fmt::format(
+        "`Trainer(devices={})` value is not a valid input using mps "
+        "accelerator",
+        text_of(*value));
     return answer;
   }
   std::vector<int64_t> indices = asked->numbers;

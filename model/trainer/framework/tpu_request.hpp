@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-/// Reads `devices` or `tpu_cores` on a host that has so many TPU devices (utilities/device_parser.py
-/// of 1.4 to 1.9, accelerators/tpu.py of 2.0, fabric/accelerators/xla.py from 2.1 on). Null: the
+/// Reads `devices` or `tpu_cores` on a host with so many TPU devices (utilities/device_parser.py of
+/// 1.4 to 1.9, accelerators/tpu.py of 2.0, fabric/accelerators/xla.py from 2.1 on). Null: the
 /// argument is not given.
 DeviceAnswer devices_of_tpu(const PlainValue* value, const Version& lightning, int64_t count);
 

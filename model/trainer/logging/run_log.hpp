@@ -128,16 +128,16 @@ struct RankLog {
   /// The largest difference between a number that it compressed and what others read of it.
   std::optional<double> compression_error;
   std::vector<CompiledGraph> compiled_graphs{};  ///< by XLA, in the order of first use
-  bool runs_trainer = true;                  ///< false: a server
-  std::optional<Staleness> staleness;        ///< of the gradients that a server received
-  std::vector<WeightUpdate> weight_updates;  ///< in order; the first of them, of many
-  int64_t steps = 0;                         ///< optimizer steps
-  int64_t steps_of_cycle = 1;                ///< Strategy::steps_of_cycle, of the last fit
-  int64_t epochs = 0;                        ///< training epochs that ended
-  std::set<std::string> hooks;               ///< of the program, that ran
-  bool found_no_batches = false;             ///< a fit ended at once, as its loader has none
-  int64_t statements = 0;                    ///< executed
-  std::optional<Resumption> resumption{};    ///< of a fit; none: it was not asked for
+  bool runs_trainer = true;                      ///< false: a server
+  std::optional<Staleness> staleness;            ///< of the gradients that a server received
+  std::vector<WeightUpdate> weight_updates;      ///< in order; the first of them, of many
+  int64_t steps = 0;                             ///< optimizer steps
+  int64_t steps_of_cycle = 1;                    ///< Strategy::steps_of_cycle, of the last fit
+  int64_t epochs = 0;                            ///< training epochs that ended
+  std::set<std::string> hooks;                   ///< of the program, that ran
+  bool found_no_batches = false;                 ///< a fit ended at once, as its loader has none
+  int64_t statements = 0;                        ///< executed
+  std::optional<Resumption> resumption{};        ///< of a fit; none: it was not asked for
   bool statement_limit_reached = false;
 
   void remember(const LoggedKey& logged_key) {

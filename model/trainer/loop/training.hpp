@@ -87,6 +87,7 @@ class Training final : public TrainerScope {
   RankLog& log() { return log_; }
   const TrainerMembership& membership() const { return membership_; }
   bool distributed() const { return membership_.trainers > 1; }
+  bool joins_torch() const;
   bool has_hook(std::string_view name) const;
   /// Rows of the journal: how many batches a loop will run, and that it goes on to one more. Where
   /// ranks have unequal numbers, they say in which batch each rank was.

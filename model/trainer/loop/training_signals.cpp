@@ -78,13 +78,16 @@ Program Training::stand_at(Position position) {
   }
 }
 
+// Both broadcasts are torch.distributed's, which XLA does not initialise.
+bool Training::joins_torch() const { return program_.settings.device != DeviceType::tpu; }
+
 // From 2.5.3 on the handler itself broadcasts, wherever the rank is and whatever the others
 // call next. Outside of a stage nobody handles the signal, and it ends the process.
 Program Training::handle_termination() {
   if (!handles_signals_) {
     throw RankLost();
   }
-  if (program_.trainer.lightning >= Version{2, 5, 3} && rank_.world_size() > 1) {
+  if (joins_torch() && program_.trainer.lightning >= Version{2, 5, 3} && rank_.world_size() > 1) {
     const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});
     rank_.write(flag->slice, Values::of(DType::int64, {1}));
     interpreter_.hand_over_compute_stream();
@@ -95,7 +98,7 @@ Program Training::handle_termination() {
 
 // training_epoch_loop.py, _broadcast_sigterm_tensor.
 Program Training::share_termination() {
-  if (program_.trainer.lightning < Version{2, 5, 3} || !distributed()) {
+  if (program_.trainer.lightning < Version{2, 5, 3} || !distributed() || !joins_torch()) {
     co_return;
   }
   const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});

@@ -18,7 +18,7 @@ struct Placement {
   Version lightning{2, 6, 0};
   bool cpu = false;
   DeviceType device = DeviceType::cuda;  ///< that trains; `cpu` says the same of the CPU
-  bool interactive = false;      ///< in a notebook
+  bool interactive = false;              ///< in a notebook
   std::vector<int64_t> devices;  ///< GPUs of each node that train, by their place; on CPU processes
   std::vector<int64_t> numbers;  ///< the same GPUs as CUDA numbers them: `cuda:N`
   int64_t present = 0;           ///< GPUs of a node

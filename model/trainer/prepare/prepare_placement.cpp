@@ -69,10 +69,10 @@ class Placing {
 
   std::string_view name_of_accelerator() const {
     const bool is_cuda = placement_.device == DeviceType::cuda;
-    return placement_.cpu                              ? "cpu"
-           : is_cuda                                   ? "gpu"
-           : placement_.device == DeviceType::tpu      ? "tpu"
-                                                       : "mps";
+    return placement_.cpu                         ? "cpu"
+           : is_cuda                              ? "gpu"
+           : placement_.device == DeviceType::tpu ? "tpu"
+                                                  : "mps";
   }
 
   Version lightning_version() const {
@@ -106,8 +106,8 @@ class Placing {
     machine_ = has_gpus ? machine_ : DeviceType::cpu;
     placement_.present = present;
     const bool is_shown_by_cuda = machine_ == DeviceType::cuda || machine_ == DeviceType::cpu;
-    visible_ = visible_devices(
-        is_shown_by_cuda ? variable("CUDA_VISIBLE_DEVICES") : std::nullopt, present);
+    visible_ = visible_devices(is_shown_by_cuda ? variable("CUDA_VISIBLE_DEVICES") : std::nullopt,
+                               present);
     if (given) {
       for (const Placed<int64_t>& taken : scenario_.cluster->occupied) {
         const auto found = std::find(visible_.begin(), visible_.end(), taken.value);
@@ -152,15 +152,15 @@ class Placing {
     situation.gives_gpus = is_given(trainer_.gpus);
     situation.gives_devices = is_given(trainer_.devices);
     situation.gives_tpu_cores = tpu_cores() != nullptr;
-    const AcceleratorChoice choice = lockstep::choose_accelerator(
-        value_or(trainer_.accelerator, std::string()), situation);
+    const AcceleratorChoice choice =
+        lockstep::choose_accelerator(value_or(trainer_.accelerator, std::string()), situation);
     placement_.device = choice.device;
     placement_.cpu = choice.device == DeviceType::cpu;
-    const SourcePlace place = trainer_.accelerator          ? trainer_.accelerator->place
-                              : choice.is_refused_by_cores  ? tpu_cores()->place
-                              : is_given(trainer_.gpus)     ? trainer_.gpus->place
-                              : is_given(trainer_.devices)  ? trainer_.devices->place
-                                                            : trainer_.place;
+    const SourcePlace place = trainer_.accelerator         ? trainer_.accelerator->place
+                              : choice.is_refused_by_cores ? tpu_cores()->place
+                              : is_given(trainer_.gpus)    ? trainer_.gpus->place
+                              : is_given(trainer_.devices) ? trainer_.devices->place
+                                                           : trainer_.place;
     if (choice.refusal && choice.refusal->is_name) {
       refuse(place, choice.refusal->message, choice.refusal->remedy);
     } else if (choice.refusal) {
@@ -364,8 +364,8 @@ class Placing {
   bool accelerator_names_cpu_ = false;
   int capability_ = 0;
   DeviceType machine_ = DeviceType::cuda;  ///< what a node has
-  std::vector<int64_t> visible_;   ///< places of the GPUs that CUDA shows
-  std::vector<int64_t> occupied_;  ///< of them, by their number among the visible
+  std::vector<int64_t> visible_;           ///< places of the GPUs that CUDA shows
+  std::vector<int64_t> occupied_;          ///< of them, by their number among the visible
   PlainValue processes_;
   const PlainValue* devices_asked_ = nullptr;  ///< what says how many; null: nothing does
 };

@@ -198,14 +198,14 @@ void refuse_process_group(Preparation& preparation, const Scenario& scenario) {
   }
   const char* reason = is_tpu ? "XLAStrategy makes no process group of torch: XLA exchanges values"
                               : "one process on MPS makes no process group";
-  if (scenario.process_group && scenario.process_group->backend) {
+  const auto is_given = [](const auto& value) { return value && value->place.line > 0; };
+  if (scenario.process_group && is_given(scenario.process_group->backend)) {
     add_problem(preparation, Kind::invalid, scenario.process_group->backend->place, reason,
                 "leave process_group out");
   }
-  const bool names_library =
-      scenario.cluster && scenario.cluster->collectives &&
-      (scenario.cluster->collectives->value == CollectiveModel::nccl ||
-       scenario.cluster->collectives->value == CollectiveModel::gloo);
+  const bool names_library = scenario.cluster && is_given(scenario.cluster->collectives) &&
+                             (scenario.cluster->collectives->value == CollectiveModel::nccl ||
+                              scenario.cluster->collectives->value == CollectiveModel::gloo);
   if (names_library) {
     add_problem(preparation, Kind::invalid, scenario.cluster->collectives->place, reason,
                 "leave cluster.collectives out, or write ring or tree");

@@ -60,8 +60,8 @@ TEST_CASE("every dimension whose ends are joined carries a part") {
 TEST_CASE("a collective between TPUs takes what the links between chips say, on any node") {
   Cluster cluster = *cluster_preset("tpu-v4-8");
   cluster.nodes = 16;
-  CostsResult built = build_costs(
-      cluster, {.world_size = 64, .algorithms = CollectiveAlgorithms::xla});
+  CostsResult built =
+      build_costs(cluster, {.world_size = 64, .algorithms = CollectiveAlgorithms::xla});
   REQUIRE(built.errors.empty());
   std::vector<int32_t> all(64);
   for (int32_t rank = 0; rank < 64; ++rank) {

@@ -279,9 +279,10 @@ std::vector<KnownDifference> XlaDataParallel::known_differences() {
   if (!has_clipped_own_) {
     return {};
   }
-  return {{"each rank clips its own gradients: they are summed over the ranks only when the "
-           "optimizer steps",
-           "clip by gradient_clip_val of the Trainer, with automatic optimization"}};
+  return {
+      {"each rank clips its own gradients: they are summed over the ranks only when the "
+       "optimizer steps",
+       "clip by gradient_clip_val of the Trainer, with automatic optimization"}};
 }
 
 std::string XlaDataParallel::no_sync_refusal() const {

@@ -12,8 +12,7 @@ inline constexpr std::string_view scale_gradients = "xla: gradients divided by t
 inline constexpr std::string_view update = "xla: optimizer step";
 inline constexpr std::string_view save = "xla: rendezvous of xm.save";
 
-inline constexpr std::string_view every_step[] = {send_parameters,  begin_gradients,
-                                                  reduce_gradients, scale_gradients,
-                                                  update,           save};
+inline constexpr std::string_view every_step[] = {
+    send_parameters, begin_gradients, reduce_gradients, scale_gradients, update, save};
 
 }  // namespace lockstep::xla_sites

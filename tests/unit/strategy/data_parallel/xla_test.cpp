@@ -82,8 +82,7 @@ TEST_CASE("xla trains as one device does on the samples of all replicas") {
   const Network network = small_network();
   const TrainingPlan plan = exact_plan(network);
   for (const int32_t ranks : {2, 4}) {
-    const Trained together =
-        train_simulated(plan, ranks, xla_with(), strided(ranks, 8 / ranks), 2);
+    const Trained together = train_simulated(plan, ranks, xla_with(), strided(ranks, 8 / ranks), 2);
     const Trained alone = train_simulated(plan, 1, single(), strided(1, 8), 2);
     for (const std::vector<Values>& parameters : together.parameters) {
       CHECK(parameters == alone.parameters[0]);
@@ -94,8 +93,7 @@ TEST_CASE("xla trains as one device does on the samples of all replicas") {
 TEST_CASE("xla accumulates as one device does") {
   const Network network = small_network();
   const TrainingPlan plan = exact_plan(network);
-  const Trained together =
-      train_simulated(plan, 2, xla_with(), strided(2, 4), 4, 1, every_second);
+  const Trained together = train_simulated(plan, 2, xla_with(), strided(2, 4), 4, 1, every_second);
   const Trained alone = train_simulated(plan, 1, single(), strided(1, 8), 4, 1, every_second);
   CHECK(together.parameters[0] == alone.parameters[0]);
   CHECK(together.parameters[1] == alone.parameters[0]);
@@ -169,41 +167,44 @@ TEST_CASE("an optimizer with state compiles its first update apart") {
   CHECK(graphs().size() == 2);
 }
 
-TEST_CASE("the reduce of xla takes sums and means alone") {
+namespace {
+
+Program reduce_own_number(Rank& rank, Strategy* strategy, Reduction how, double* result) {
+  const Slice data = rank.allocate(Purpose::metric, DType::fp32, 1);
+  rank.write(data, Values::of(DType::fp32, {rank.id() + 1.0}));
+  co_await strategy->reduce(rank, data, how, no_site);
+  *result = rank.read(data).number(0);
+}
+
+/// What ranks 0 and 1 make of 1 and 2, and how rank 0 ends.
+std::pair<double, std::string> reduced_by(Reduction how) {
   const Network network = small_network();
   const TrainingPlan plan = exact_plan(network);
-  const auto ended = [&plan](Reduction reduction) {
-    RunOptions options;
-    options.world_size = 2;
-    options.numerics = true;
-    options.network = plan.network;
-    sim::ExplicitComputeCost compute;
-    sim::FlatNetworkCost network_cost(2, BytesPerSecond(1'000'000'000), Time(1000));
-    sim::SimulationOptions simulation;
-    simulation.compute = &compute;
-    simulation.communication = &network_cost;
-    std::vector<std::unique_ptr<XlaDataParallel>> strategies;
-    for (int rank = 0; rank < 2; ++rank) {
-      strategies.push_back(std::make_unique<XlaDataParallel>(plan, XlaOptions{}));
-    }
-    struct Asking {
-      static Program run(Rank& rank, Strategy* strategy, Reduction how, double* sum) {
-        const Slice data = rank.allocate(Purpose::metric, DType::fp32, 1);
-        rank.write(data, Values::of(DType::fp32, {rank.id() + 1.0}));
-        co_await strategy->reduce(rank, data, how, no_site);
-        *sum = rank.read(data).number(0);
-      }
-    };
-    double sums[2] = {};
-    const RunResult result = sim::simulate(options, simulation, [&](Rank& rank) {
-      const auto index = static_cast<size_t>(rank.id());
-      return Asking::run(rank, strategies[index].get(), reduction, &sums[index]);
-    });
-    return std::pair(result.ends[0].message, sums[0]);
-  };
-  CHECK(ended(Reduction::sum).second == 3);
-  CHECK(ended(Reduction::avg).second == 1.5);
-  CHECK(ended(Reduction::max).first.find("only supports `sum`, `mean`, `avg`") !=
+  RunOptions options;
+  options.world_size = 2;
+  options.numerics = true;
+  options.network = plan.network;
+  options.average_order = AverageOrder::sum_then_divide;
+  sim::ExplicitComputeCost compute;
+  sim::FlatNetworkCost network_cost(2, BytesPerSecond(1'000'000'000), Time(1000));
+  sim::SimulationOptions simulation;
+  simulation.compute = &compute;
+  simulation.communication = &network_cost;
+  XlaDataParallel first(plan, {});
+  XlaDataParallel second(plan, {});
+  double results[2] = {};
+  const RunResult result = sim::simulate(options, simulation, [&](Rank& rank) {
+    return reduce_own_number(rank, rank.id() == 0 ? &first : &second, how, &results[rank.id()]);
+  });
+  return {results[0], result.ends[0].message};
+}
+
+}  // namespace
+
+TEST_CASE("the reduce of xla takes sums and means alone") {
+  CHECK(reduced_by(Reduction::sum).first == 3);
+  CHECK(reduced_by(Reduction::avg).first == 1.5);
+  CHECK(reduced_by(Reduction::max).second.find("only supports `sum`, `mean`, `avg`") !=
         std::string::npos);
 }
 

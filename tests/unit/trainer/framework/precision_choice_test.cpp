@@ -164,8 +164,8 @@ namespace {
 
 PrecisionChoice on_device(DeviceType device, const std::string& precision,
                           Version lightning = {2, 6, 0}) {
-  PrecisionSituation situation = under(device == DeviceType::tpu ? "xla" : "single_device",
-                                       lightning);
+  PrecisionSituation situation =
+      under(device == DeviceType::tpu ? "xla" : "single_device", lightning);
   situation.device = device;
   situation.compute_capability = 0;
   return choose_precision(precision, situation);

@@ -63,7 +63,8 @@ TEST_CASE("1.x counts TPU cores from 1") {
 }
 
 TEST_CASE("three devices of eight are refused in Lightning's words") {
-  CHECK(refusal(number(3), v2_5) == "`devices` can only be 'auto', 1, 8 or [<0-7>] for TPUs. Got 3");
+  CHECK(refusal(number(3), v2_5) ==
+        "`devices` can only be 'auto', 1, 8 or [<0-7>] for TPUs. Got 3");
   CHECK(refusal(list({8}), v2_5).find("Got [8]") != std::string::npos);
   CHECK(refusal(number(8), v2_5, 4).find("1, 4 or [<0-3>]") != std::string::npos);
   CHECK(refusal(text("all"), v2_5).find("Got all") != std::string::npos);
@@ -76,8 +77,7 @@ TEST_CASE("MPS has one device") {
   CHECK(answer(number(1)).indices == Indices{0});
   CHECK(answer(number(-1)).indices == Indices{0});
   CHECK(answer(list({0})).indices == Indices{0});
-  CHECK(answer(number(2)).message ==
-        "You requested gpu: [0, 1] But your machine only has: [0]");
+  CHECK(answer(number(2)).message == "You requested gpu: [0, 1] But your machine only has: [0]");
   CHECK(answer(list({1})).message == "You requested gpu: [1] But your machine only has: [0]");
   CHECK(answer(number(0)).verdict == DeviceAnswer::Verdict::refused);
 }
