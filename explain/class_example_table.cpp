@@ -231,7 +231,7 @@ constexpr AddedArgument arguments[] = {
     {launcher, "hosts", "", "hosts and the slots of each: \"host1:4,host2:4\", or a list",
      "launcher: {mpirun: {np: 2, hosts: \"localhost:2\"}}"},
     {launcher, "hostfile", "", "a file with a line per host: host1 slots=4",
-     "launcher: {mpirun: {np: 2, hosts: \"localhost:2\"}}"},
+     "launcher: {mpirun: {np: 2, hosts: \"localhost:2\", hostfile: null}}"},
     {launcher, "host_list", "", "names of the hosts: \"host1,host2\"",
      "launcher: {baguarun: {nproc_per_node: 2, host_list: \"localhost\"}}"},
     {launcher, "ssh_port", "", "by which baguarun reaches the hosts; nothing is sent here",

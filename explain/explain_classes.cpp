@@ -290,6 +290,12 @@ std::optional<KeyPage> find_class_page(std::string_view name) {
   const std::string_view holder = name.substr(0, dot);
   const std::string_view argument =
       dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
+  for (const ObjectRole role : roles) {  // bagua.distributed.launch has dots of its own
+    const ClassRow* const whole = argument.empty() ? nullptr : find_class(role, name);
+    if (whole != nullptr) {
+      return page_of_class(role, *whole);
+    }
+  }
   for (const ObjectRole role : roles) {
     const ClassRow* const row = find_class(role, holder);
     if (row == nullptr && holder != name_of(role)) {

@@ -39,7 +39,7 @@ struct TrainingPlan {
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
   int32_t world_size = 0;  ///< ranks of the run; 0: not known
-  int32_t node_ranks = 0;  ///< of them, in one node; 0: not known
+  int32_t node_ranks = 0;  ///< of them, in one node; 0: not known, -1: nodes differ
   /// Makes every tensor of a layer its own operand, as when values are computed.
   bool numerics = false;
   /// With numerics: the operations of a run with values, but no buffer carries values.

@@ -60,6 +60,12 @@ std::optional<int64_t> processes_of(Preparation& preparation, const Object& laun
   return processes;
 }
 
+// -1 and auto are all that there are, whatever their number.
+bool counts_devices(const PlainValue& devices) {
+  const int64_t* const number = devices.get_if<int64_t>();
+  return number != nullptr && *number > 0;
+}
+
 // accelerator_connector.py: `devices` counts nothing. From 1.6 on (_handle_horovod) it is not read;
 // before, more than one GPU was refused (check_horovod).
 void check_devices(Preparation& preparation, const Object& launcher, const DevicesOfNode& devices) {
@@ -75,7 +81,7 @@ void check_devices(Preparation& preparation, const Object& launcher, const Devic
                             "many processes there are",
                             number, launcher.name),
                 "write devices: 1", refused_code);
-  } else if (devices.asked->get_if<int64_t>() != nullptr && number != local) {
+  } else if (counts_devices(*devices.asked) && number != local) {
     add_problem(
         preparation, Kind::warning, devices.asked->place,
         fmt::format("`devices` is ignored: {} starts {}{} process{} on a node", launcher.name,

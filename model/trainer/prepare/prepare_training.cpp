@@ -211,7 +211,7 @@ bool take_network(Preparation& preparation, const StrategyEntry& entry, const Wo
                   TrainingProgram& program) {
   program.plan.world_size = preparation.options.world_size;
   const Launch& launch = preparation.placement.launch;
-  program.plan.node_ranks = launch.is_uneven() ? 0 : launch.processes_per_node;
+  program.plan.node_ranks = launch.is_uneven() ? -1 : launch.processes_per_node;
   preparation.groups_experts = entry.traits.groups_experts || world.groups_experts;
   if (preparation.groups_experts && has_mixtures(*program.network) &&
       program.network->modules.empty()) {

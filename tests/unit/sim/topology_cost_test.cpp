@@ -209,7 +209,7 @@ TEST_CASE("ranks stand node by node on the devices that are free") {
   CHECK(sim::place_ranks(cluster, 2, 4, 2).errors.size() == 1);
 }
 
-TEST_CASE("ranks stand on nodes of which each has another number of them") {
+TEST_CASE("ranks stand on nodes that have different numbers of them") {
   Cluster cluster = Priced::cluster("dgx-a100", 3);
   const auto placed = sim::place_ranks(cluster, 6, 3, 1, {1, 2, 3});
   REQUIRE(placed.errors.empty());

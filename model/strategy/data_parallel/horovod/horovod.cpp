@@ -37,7 +37,7 @@ NegotiationOptions Horovod::negotiation(const Rank& rank) const {
   options.cycle_time = options_.cycle_time;
   options.cache_capacity = options_.cache_capacity;
   options.fusion.threshold =
-      plan().node_ranks > 0
+      plan().node_ranks >= 0
           ? working_threshold(options_.fusion_threshold, rank.place().local_world_size)
           : options_.fusion_threshold;  // controller.cc rounds up where all nodes are alike
   options.fusion.predivide_factor = options_.predivide_factor;

@@ -26,7 +26,7 @@ Rehearsal served(const std::string& mode, const std::string& fault) {
 
 }  // namespace
 
-TEST_CASE("workers that wait for a lost server are told which rank that was, and what helps") {
+TEST_CASE("a wait for a lost server names its rank and what helps") {
   for (const char* mode : {"sync", "async"}) {
     INFO(mode);
     const Rehearsal ran = served(mode, "{lost_rank: {rank: 3, at: step 2}}");
