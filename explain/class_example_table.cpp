@@ -8,6 +8,9 @@ using enum ObjectRole;
 
 constexpr std::string_view up_to_1_6 = "versions: {lightning: \"1.6\"}";
 constexpr std::string_view up_to_1_9 = "versions: {lightning: \"1.9\"}";
+constexpr std::string_view of_tpus = "cluster: {preset: tpu-v3-8, nodes: 1}";
+constexpr std::string_view of_tpus_up_to_1_9 =
+    "cluster: {preset: tpu-v3-8, nodes: 1}\nversions: {lightning: \"1.9\"}";
 
 constexpr std::string_view stepped_by_hook = "program: {lr_scheduler_step: [lr_scheduler_step]}";
 
@@ -140,6 +143,15 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "DeepSpeedStrategy", "{stage: 2, reduce_bucket_size: 50000}"},
     {strategy, "bagua", "", up_to_1_9},
     {strategy, "BaguaStrategy", "{algorithm: bytegrad, hierarchical: false}", up_to_1_9},
+    {strategy, "xla", "", of_tpus},
+    {strategy, "xla_debug", "", of_tpus},
+    {strategy, "XLAStrategy", "{sync_module_states: false}", of_tpus},
+    {strategy, "tpu_spawn_debug", "", of_tpus_up_to_1_9},
+    {strategy, "TPUSpawnStrategy", "", of_tpus_up_to_1_9},
+    {strategy, "single_xla", "", of_tpus},
+    {strategy, "SingleDeviceXLAStrategy", "", of_tpus},
+    {strategy, "single_tpu", "", of_tpus},
+    {strategy, "SingleTPUStrategy", "", of_tpus},
     {strategy, "naive_model_parallel"},
     {strategy, "NaiveModelParallelStrategy", "{split: parameters}"},
     {strategy, "PipelineStrategy", "{schedule: GPipe, n_microbatches: 2, split: parameters}"},

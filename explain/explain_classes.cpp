@@ -10,6 +10,7 @@
 #include "io/scenario/classes/other_classes.hpp"
 #include "model/metric/torchmetrics_names.hpp"
 #include "model/trainer/framework/strategy_names.hpp"
+#include "rehearsal/run/one_run.hpp"
 
 namespace lockstep::cli {
 
@@ -133,8 +134,16 @@ std::string lines_of_metric(const ClassExample& example) {
       input.values.empty() ? "" : ", values: ", input.values, object_of(example), input.update);
 }
 
-bool is_of_one_device(std::string_view strategy) {
-  return strategy == "single_device" || strategy == "SingleDeviceStrategy";
+StrategyTraits traits_of(std::string_view strategy) {
+  const StrategyName* const row = find_strategy_name(strategy);
+  return strategies().traits_of(row == nullptr || row->strategy.empty() ? strategy : row->strategy);
+}
+
+int devices_for(const StrategyTraits& traits) {
+  constexpr int of_tpu_host = 8;
+  return traits.layout == ProcessLayout::one_for_one_device ? 1
+         : traits.drives_xla                                ? of_tpu_host
+                                                            : 2;
 }
 
 std::string placed(const ClassExample& example) {
@@ -142,8 +151,9 @@ std::string placed(const ClassExample& example) {
   switch (example.role) {
     case ObjectRole::metric: return lines_of_metric(example);
     case ObjectRole::strategy:
-      return fmt::format("trainer: {{accelerator: gpu, devices: {}, strategy: {}, max_epochs: 1}}",
-                         is_of_one_device(example.name) ? 1 : 2, object);
+      return fmt::format("trainer: {{accelerator: {}, devices: {}, strategy: {}, max_epochs: 1}}",
+                         traits_of(example.name).drives_xla ? "tpu" : "gpu",
+                         devices_for(traits_of(example.name)), object);
     case ObjectRole::callback:
       return fmt::format(
           "trainer:\n  accelerator: gpu\n  devices: 2\n  strategy: ddp\n  max_epochs: 1\n"

@@ -1,5 +1,6 @@
 #include "cli/render/json_logged.hpp"
 
+#include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 
@@ -136,6 +137,8 @@ Json weights_json(const OneRun& run) {
   json["apart_in"] = spread ? Json(spread->parameter) : Json(nullptr);
   const std::optional<double> error = compression_error(run);
   json["compression_error"] = error ? Json(*error) : Json(nullptr);
+  const auto graphs = std::ssize(compiled_graphs(run));
+  json["compiled_graphs"] = graphs > 0 ? Json(graphs) : Json(nullptr);
   json["staleness"] = nullptr;
   if (const std::optional<Staleness> staleness = staleness_of(run)) {
     json["staleness"] = {{"mean", staleness->mean()},

@@ -284,7 +284,7 @@ std::string what_would_help(const Advice& advice) {
 std::string what_would_fit(const Advice& advice, Bytes capacity) {
   std::string out =
       advice.needed
-          ? line("", fmt::format("it needs {} of {} on the fullest GPU",
+          ? line("", fmt::format("it needs {} of {} on the fullest device",
                                  bytes_text(advice.needed->count()), bytes_text(capacity.count())))
           : "";
   out += largest_batch(advice);

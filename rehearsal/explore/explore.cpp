@@ -28,8 +28,8 @@ constexpr size_t choices_tried_in_turn = 6;  // 2^6 schedules
 uint64_t orders_drawn_of(const OneRun& run) {
   constexpr int64_t most_operations = 150'000;  // in all of them, about a second
   const Journal& journal = *run.result.journal;
-  const int64_t own = run.result.operations / std::max(1, journal.ranks()) *
-                      std::ssize(journal.own_ranks());
+  const int64_t own =
+      run.result.operations / std::max(1, journal.ranks()) * std::ssize(journal.own_ranks());
   return static_cast<uint64_t>(
       std::clamp<int64_t>(most_operations / std::max<int64_t>(1, own), 1, drawn_orders));
 }
@@ -338,9 +338,8 @@ class Explorer {
           "receives from any source that take a message of a later receive with a source");
     }
     if (lanes_) {
-      explored_.ways.push_back(
-          fmt::format("{} of host threads",
-                      plural(static_cast<int64_t>(drawn_), "random interleaving")));
+      explored_.ways.push_back(fmt::format(
+          "{} of host threads", plural(static_cast<int64_t>(drawn_), "random interleaving")));
       explored_.left_out.push_back("other interleavings of host threads");
     }
     if (takes_first_) {

@@ -136,8 +136,7 @@ void add_new_servers(const OneRun& last, const ElasticResults& results,
       "{} resumes its workers at step {}, and their next pull replaces the weights that "
       "they have read",
       servers.phrase(), servers.size() == 1 ? "holds" : "hold",
-      results.attempts[lost.attempts.back()].resumed_from,
-      results.attempts[lost.attempts.back()].first_step);
+      resumed.resumed_from.substr(resumed.resumed_from.rfind('/') + 1), resumed.first_step);
   finding.follows.push_back(
       "loops, schedules and global_step continue, the model has its initial weights");
   finding.fix = {

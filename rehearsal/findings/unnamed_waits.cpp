@@ -53,11 +53,11 @@ std::optional<Finding> unnamed_waits(const OneRun& run) {
       others.add(ranks);
     }
   }
-  Finding finding = finding_of(
-      "LS101", Level::error,
-      fmt::format("{} {} forever in {}: {} never call{} it", waiting.phrase(),
-                  waiting.size() == 1 ? "waits" : "wait", call_at(run, site), others.phrase(),
-                  others.size() == 1 ? "s" : ""));
+  Finding finding =
+      finding_of("LS101", Level::error,
+                 fmt::format("{} {} forever in {}: {} never call{} it", waiting.phrase(),
+                             waiting.size() == 1 ? "waits" : "wait", call_at(run, site),
+                             others.phrase(), others.size() == 1 ? "s" : ""));
   finding.ranks = waiting;
   finding.sites.push_back({site, SiteRole::subject, "on " + waiting.phrase()});
   for (const auto& [place, ranks] : stuck) {

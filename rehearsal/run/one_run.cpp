@@ -41,8 +41,7 @@ WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
   abilities.arithmetic = request.arithmetic;
   abilities.runs_columns = folding.columns;
   abilities.runs_classes = request.world == World::simulated && folding.ranks &&
-                           request.schedule.late_rank < 0 &&
-                           request.replay == nullptr;
+                           request.schedule.late_rank < 0 && request.replay == nullptr;
   abilities.attempt = request.attempt;
   abilities.stands_for = request.stands_for;
   abilities.gathers_rows = request.gathers_rows;

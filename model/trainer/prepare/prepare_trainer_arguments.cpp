@@ -100,8 +100,8 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
 // `deterministic` sets a variable until 2.0, which Horovod reads (accelerator_connector.py).
 bool turns_fusion_off(const Preparation& preparation) {
   return preparation.placement.lightning < v2_0 &&
-         std::ranges::count(preparation.placement.strategy_variables,
-                            "HOROVOD_FUSION_THRESHOLD") != 0;
+         std::ranges::count(preparation.placement.strategy_variables, "HOROVOD_FUSION_THRESHOLD") !=
+             0;
 }
 
 // Arguments that differ from the default and have no effect on what is modelled.
@@ -118,10 +118,10 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
           !trainer.gradient_clip_val &&
               value_or(trainer.gradient_clip_algorithm, std::string("norm")) != "norm",
           "gradient_clip_algorithm");
-  note_if(trainer.deterministic,
-          trainer.deterministic && !is_zero(*trainer.deterministic) &&
-              !turns_fusion_off(preparation),
-          "deterministic");
+  note_if(
+      trainer.deterministic,
+      trainer.deterministic && !is_zero(*trainer.deterministic) && !turns_fusion_off(preparation),
+      "deterministic");
   note_if(trainer.benchmark, is(trainer.benchmark, true), "benchmark");
   note_if(trainer.inference_mode, is(trainer.inference_mode, false), "inference_mode");
   note_if(trainer.detect_anomaly, is(trainer.detect_anomaly, true), "detect_anomaly");

@@ -17,8 +17,10 @@ namespace {
 
 constexpr std::string_view gradients_summed = "gradients_reduced";
 
+// With -0, to which every number can be added and stays what it is: +0 would change the sign of a
+// gradient that is -0.
 void fill(Rank& rank, const Slice& data, SiteId site) {
-  const double zero = 0;
+  const double zero = -0.0;
   KernelCall call;
   call.kernel = Kernel::fill;
   call.writes = {&data, 1};

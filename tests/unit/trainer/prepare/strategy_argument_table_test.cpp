@@ -60,23 +60,43 @@ Pairs needed_by(const std::string& name, std::string_view argument = "") {
   return has_units ? Pairs{{"auto_wrap_policy", "[Linear]"}} : Pairs{};
 }
 
+/// What trains with a class, and on how many devices.
+struct TrainedOn {
+  std::string cluster;
+  std::string accelerator;
+  int devices = 2;
+};
+
+TrainedOn trained_on(const std::string& name) {
+  const StrategyRegistry registry = standard_strategies();
+  for (const ModelledClass& known : modelled_classes(registry)) {
+    const StrategyTraits& traits = known.entry->traits;
+    if (known.name == name && traits.drives_xla) {
+      return {"tpu-v3-8", "tpu", traits.is_one_process() ? 1 : 8};
+    }
+  }
+  return {"dgx-a100", "gpu", name == "SingleDeviceStrategy" ? 1 : 2};
+}
+
 std::string training_text(const std::string& name, const Pairs& given) {
+  const TrainedOn machine = trained_on(name);
   const std::optional<Version> newest = newest_with_strategy(name);
   std::vector<std::string> pairs;
   for (const auto& [argument, value] : given) {
     pairs.push_back(argument + ": " + value);
   }
   return fmt::format(
-      "version: 1\ncluster: {{preset: dgx-a100}}\n{}"
+      "version: 1\ncluster: {{preset: {}}}\n{}"
       "model: {{input: [4], layers: [{{Linear: [4, 7]}}, {{BatchNorm1d: 7}}, ReLU, {{Linear: [7, "
       "7]}}, {{Linear: [7, 3]}}], loss: MSELoss}}\n"
-      "data: {{train: {{samples: 32, batch_size: 4}}}}\n"
+      "data: {{train: {{samples: 64, batch_size: 4}}}}\n"
       "optimizer: {{Adam: {{lr: 0.1}}}}\n"
-      "trainer:\n  accelerator: gpu\n  devices: {}\n  max_epochs: 1\n"
+      "trainer:\n  accelerator: {}\n  devices: {}\n  max_epochs: 1\n"
       "  accumulate_grad_batches: 2\n  strategy: {{{}: {{{}}}}}\n",
+      machine.cluster,
       newest ? fmt::format("versions: {{lightning: \"{}.{}\"}}\n", newest->major, newest->minor)
              : "",
-      name == "SingleDeviceStrategy" ? 1 : 2, name, fmt::join(pairs, ", "));
+      machine.accelerator, machine.devices, name, fmt::join(pairs, ", "));
 }
 
 /// Everything that arguments can change of a training.
