@@ -73,7 +73,7 @@ class TorchrunReader {
     const int64_t there = cluster ? value_or(cluster->nodes, range_.least) : range_.least;
     return range_.least <= there ||
            fail(Kind::refused, "nnodes",
-                fmt::format("`nnodes: {}` asks for {} node{}{}, and the cluster has {}: the agents "
+                fmt::format("`nnodes: {}` asks for {}{} node{}, and the cluster has {}: the agents "
                             "wait 10 min for others, and end",
                             written_nodes(), range_.least == range_.most ? "" : "at least ",
                             range_.least, range_.least == 1 ? "" : "s", there),

@@ -10,6 +10,7 @@
 #include "model/strategy/data_parallel/xla/xla_sites.hpp"
 #include "model/strategy/exchange/coalesced.hpp"
 #include "model/strategy/layout/shard_kinds.hpp"
+#include "model/strategy/local_model/statistics_kept_apart.hpp"
 
 namespace lockstep {
 
@@ -278,13 +279,18 @@ std::vector<int64_t> XlaDataParallel::kinds_of_ranks(const RanksOfRun& run) {
 }
 
 std::vector<KnownDifference> XlaDataParallel::known_differences() {
-  if (!has_clipped_own_) {
-    return {};
+  std::vector<KnownDifference> known;
+  add_statistics_kept_apart(replica(), options_.is_distributed ? plan().world_size : 1,
+                            "XLA's strategy sums gradients; nothing sends the running statistics "
+                            "of batch norm",
+                            known);
+  if (has_clipped_own_) {
+    known.push_back(
+        {"each rank clips its own gradients: they are summed over the ranks only when the "
+         "optimizer steps",
+         "clip by gradient_clip_val of the Trainer, with automatic optimization"});
   }
-  return {
-      {"each rank clips its own gradients: they are summed over the ranks only when the "
-       "optimizer steps",
-       "clip by gradient_clip_val of the Trainer, with automatic optimization"}};
+  return known;
 }
 
 std::string XlaDataParallel::no_sync_refusal() const {

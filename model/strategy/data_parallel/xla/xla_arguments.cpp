@@ -50,7 +50,7 @@ StrategyEntry xla() {
   entry.class_name = "XLAStrategy";
   entry.traits.world_is_data_parallel = true;
   entry.arguments = {xla_rows.begin(), xla_rows.end()};
-  entry.other_classes = {{"TPUSpawnStrategy", {xla_rows.begin(), xla_rows.end()}}};
+  entry.other_classes = {{"TPUSpawnStrategy", {xla_rows.front()}}};
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<XlaDataParallel>(plan, options_from(arguments));
   };

@@ -34,7 +34,7 @@ TEST_CASE("a wait for a lost server names its rank and what helps") {
     const Finding& finding = ran.findings.front();
     CHECK(finding.code == "LS101");
     CHECK(finding.title.starts_with(
-        "ranks 0-2 wait forever for rank 3, a server of parameters: it was lost after"));
+        "ranks 0-2 wait forever for rank 3, a parameter server that was lost after"));
     CHECK(finding.why.text.starts_with("ranks 3-4 are the parameter servers"));
     REQUIRE(finding.fix.size() == 1);
     CHECK(finding.fix.front().starts_with("no mode trains on without a server"));

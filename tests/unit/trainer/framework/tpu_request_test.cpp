@@ -2,13 +2,15 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/trainer/framework/lightning_versions.hpp"
-
 using namespace lockstep;
 
 namespace tpu_request_test {
 
 namespace {
+
+constexpr Version v1_9{1, 9, 0};
+constexpr Version v2_0{2, 0, 0};
+constexpr Version v2_5{2, 5, 0};
 
 using Indices = std::vector<int64_t>;
 
