@@ -190,6 +190,9 @@ sim::CollectiveAlgorithms algorithms_of(const Scenario& scenario, const Preparat
   if (preparation.placement.device == DeviceType::tpu && !scenario.is_bare_program()) {
     return sim::CollectiveAlgorithms::xla;
   }
+  if (preparation.placement.device == DeviceType::mps) {
+    return sim::CollectiveAlgorithms::ring;  // of one process, which calls none
+  }
   return preparation.gloo ? sim::CollectiveAlgorithms::gloo : sim::CollectiveAlgorithms::nccl;
 }
 

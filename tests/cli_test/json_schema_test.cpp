@@ -174,6 +174,16 @@ TEST_CASE("explain and doctor keep to the schema") {
   }
 }
 
+TEST_CASE("a run on TPUs says in JSON how many graphs are compiled") {
+  const auto run = [](const char* file) {
+    return told("run " + scenarios + file).at("cases").at(0);
+  };
+  const json on_tpus = run("tpu/short-last-batch.yaml:bug");
+  CHECK(on_tpus.at("weights").at("compiled_graphs") == 2);
+  CHECK(on_tpus.at("ranks").at(0).at("memory").at("cuda_context_bytes") == 0);
+  CHECK(run("ddp-one-node.yaml").at("weights").at("compiled_graphs").is_null());
+}
+
 TEST_CASE("explain codes lists every code with level and title and cause and fix") {
   const json codes = told("explain codes").at("codes");
   CHECK(codes.size() == 32);

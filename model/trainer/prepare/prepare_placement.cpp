@@ -94,7 +94,9 @@ class Placing {
     const std::string name = given ? value_or(scenario_.cluster->preset, assumed) : assumed;
     const std::optional<Cluster> preset = cluster_preset(name);
     int64_t present = preset ? preset->node.devices : 8;
-    machine_ = preset ? preset->node.device.type : DeviceType::cuda;
+    const std::optional<Cluster> like =
+        preset ? preset : cluster_preset(find_cluster_name(name).name);
+    machine_ = like ? like->node.device.type : DeviceType::cuda;
     capability_ = preset ? preset->node.device.compute_capability : 90;
     if (given && scenario_.cluster->gpu && scenario_.cluster->gpu->preset) {
       const auto gpu = device_preset(scenario_.cluster->gpu->preset->value);
