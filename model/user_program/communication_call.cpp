@@ -54,12 +54,6 @@ uint8_t home_of(StreamId on) {
                                                                              : queue::compute;
 }
 
-int64_t row_size(const std::vector<int64_t>& shape) {
-  return shape.empty()
-             ? 1
-             : std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
-}
-
 }  // namespace
 
 bool Interpreter::is_member(const Group& group) const {

@@ -2,8 +2,16 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
+#include <numeric>
 
 namespace lockstep {
+
+int64_t row_size(const std::vector<int64_t>& shape) {
+  return shape.empty()
+             ? 1
+             : std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+}
 
 namespace {
 

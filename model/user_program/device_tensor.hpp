@@ -73,6 +73,9 @@ struct DeviceTensor {
 };
 using TensorPointer = std::shared_ptr<DeviceTensor>;
 
+/// Elements of what each index of the first dimension names; without dimensions 1.
+int64_t row_size(const std::vector<int64_t>& shape);
+
 /// The tensors of one rank. A tensor's memory returns once nothing names it any more and the host
 /// knows that its last operations have finished, as c10d keeps what its work still needs.
 class TensorStore {

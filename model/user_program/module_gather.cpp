@@ -116,11 +116,7 @@ Task<Variable> Interpreter::joined_rows(const NamedTensor& data, SiteId site) {
   }
   hand_over_compute_stream();
   const Slice whole = co_await trainer_->gather_rows(data.tensor->slice, shape, site);
-  int64_t row = 1;
-  for (size_t i = 1; i < shape.size(); ++i) {
-    row *= shape[i];
-  }
-  shape.front() = whole.elements / std::max<int64_t>(row, 1);
+  shape.front() = whole.elements / std::max<int64_t>(row_size(shape), 1);
   Variable rows{tensors_.adopt(whole, std::move(shape))};
   if (data.gradient) {  // hvd.allgather has a backward, whatever sync_grads says
     const std::shared_ptr<GradientNode> node = new_node(GradientNode::Kind::joined, site);

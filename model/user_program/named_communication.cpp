@@ -206,11 +206,7 @@ Task<TensorPointer> Interpreter::finish(int64_t handle, SiteId site) {
   }
   const DeviceTensor& part = *arrived.sent.data;
   std::vector<int64_t> shape = part.shape;
-  int64_t row = 1;
-  for (size_t i = 1; i < shape.size(); ++i) {
-    row *= shape[i];
-  }
-  shape.front() = arrived.whole.elements / std::max<int64_t>(row, 1);
+  shape.front() = arrived.whole.elements / std::max<int64_t>(row_size(shape), 1);
   co_return tensors_.adopt(arrived.whole, std::move(shape));
 }
 

@@ -127,6 +127,24 @@ TEST_CASE("pipelines, ranks of several devices, and experts keep to the schema")
   CHECK(choices == 2 * 8 * 16);
 }
 
+TEST_CASE("exchanges now and then, and restarts, keep to the schema") {
+  const json averaging =
+      told("run " + scenarios + "ddp-hooks/outer-optimizer.yaml:every_4_steps").at("cases").at(0);
+  CHECK(averaging.at("prediction").at("steps_of_cycle") == 4);
+  CHECK(averaging.at("prediction").at("mean_step_time_s") >
+        averaging.at("prediction").at("step_time_s"));
+  const json every_step =
+      told("run " + scenarios + "accumulation.yaml:every_batch").at("cases").at(0);
+  CHECK(!every_step.at("prediction").contains("steps_of_cycle"));
+  // Two failures within epochs: of each of 4 ranks 4 batches of 4 samples are repeated, then 2.
+  const json twice = told("verify " + scenarios + "elastic/resumed-twice.yaml:both_epochs");
+  const json& elastic = twice.at("cases").at(0).at("elastic");
+  REQUIRE(elastic.at("resumed_epochs").size() == 2);
+  CHECK(elastic.at("resumed_epochs").at(0).at("samples_repeated") == 64);
+  CHECK(elastic.at("resumed_epochs").at(1).at("samples_repeated") == 32);
+  CHECK(elastic.at("resumed_epoch") == elastic.at("resumed_epochs").at(1));
+}
+
 TEST_CASE("a sweep keeps to the schema") {
   const json all = told("sweep " + scenarios + "too-large-for-the-device.yaml:" +
                         "too_large --vary data.train.batch_size=1,64");

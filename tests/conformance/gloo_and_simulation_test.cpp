@@ -66,9 +66,18 @@ Program mixture(Rank& rank) {
   const std::vector<int64_t> some{0, world - 1};
   const Rank::NewGroup pair = rank.new_group(world_group, some);
   const Rank::NewGroup halves = rank.split_group(world_group, rank.id() % 2);
-  const Ticket made[] = {pair.ready, halves.ready};
+  const Rank::NewGroup blocks = rank.split_group(world_group, ColorRule{2});
+  const Rank::NewGroup firsts = rank.split_group(world_group, ColorRule{2, 0});
+  const Ticket made[] = {pair.ready, halves.ready, blocks.ready, firsts.ready};
   co_await rank.settle_all(made);
   const Ticket product = rank.all_reduce(halves.group, data, Reduction::product);
+  // Of ranks 0 and 1, 2 and 3, ..; then of 0, 2, ..
+  const Ticket of_block = rank.all_reduce(blocks.group, data, Reduction::sum);
+  co_await rank.settle(of_block);
+  if (rank.id() % 2 == 0) {
+    const Ticket of_firsts = rank.all_reduce(firsts.group, data, Reduction::max);
+    co_await rank.settle(of_firsts);
+  }
   const Ticket asked = rank.promise();
   const Ticket answered = rank.promise();
   rank.start_lane(answers(rank, asked, answered));

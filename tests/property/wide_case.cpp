@@ -193,6 +193,7 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
     case 11: return bagua();
     case 12: return averaging();
     case 13: return horovod_ranks();
+    case 14: return {"ddp2", "1.6"};
     default:
       return {one_of({"ddp", "ddp", "ddp_find_unused_parameters_true",
                       "{DDPStrategy: {static_graph: true}}",
@@ -202,7 +203,7 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
 }
 
 WideCase wide_training() {
-  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 19));
+  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 20));
   // Of ranks that divide the weights few are alike, unless there are many.
   const bool has_neighbours = kind < 4;
   const int nodes = kind == 0                  ? *rc::gen::element(12, 18, 24)

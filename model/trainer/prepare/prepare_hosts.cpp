@@ -113,18 +113,6 @@ void take_devices(Preparation& preparation, const Object& launcher, const Device
   }
 }
 
-// Its averages within a host and its pairs of hosts need as many processes on each.
-void check_adasum(Preparation& preparation, const Scenario& scenario) {
-  const std::optional<Object>& strategy = scenario.trainer->strategy;
-  const PlainValue* const op = strategy ? strategy->find("op") : nullptr;
-  const std::string* const name = op == nullptr ? nullptr : op->get_if<std::string>();
-  if (name != nullptr && *name == "adasum" && preparation.placement.launch.is_uneven()) {
-    add_problem(preparation, Kind::unsupported, op->place,
-                "Adasum on hosts with different numbers of processes is not modelled",
-                "give every host as many processes, or use op: average");
-  }
-}
-
 bool is_even(const RanksOfNodes& nodes) {
   return std::ranges::all_of(nodes, [&](int32_t ranks) { return ranks == nodes.front(); });
 }
@@ -190,7 +178,6 @@ void take_processes_of_launcher(Preparation& preparation, const Scenario& scenar
     set_hosts(*scenario.launcher, *processes, placement.launch);
     placement.nodes = placement.launch.nodes;
     take_devices(preparation, *scenario.launcher, devices);
-    check_adasum(preparation, scenario);
   }
 }
 

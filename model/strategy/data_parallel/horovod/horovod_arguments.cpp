@@ -171,6 +171,10 @@ void check_adasum(const TrainingPlan& plan, const HorovodOptions& options) {
     throw RefusedArgument("RuntimeError: No Adasum operation enabled: on CPUs it needs MPI", "op",
                           "use op: average, or GPUs");
   }
+  if (plan.node_ranks < 0) {  // its averages within a host and its pairs of hosts
+    throw UnmodelledArgument("Adasum on hosts with different numbers of processes is not modelled",
+                             "op", "give every host as many processes, or use op: average");
+  }
   if (options.in_half_precision) {
     throw UnmodelledArgument("compression: fp16 with op: adasum is not modelled", "compression",
                              "leave one of them out");

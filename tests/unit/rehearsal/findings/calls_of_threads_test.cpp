@@ -120,4 +120,24 @@ TEST_CASE("a user's call in place of a thread's is a finding of its own") {
   CHECK(codes_of_thread_calls(findings) == ThreadCodes{"LS101", "LS103"});
 }
 
+// A call that is still under way has no time of its own; threads that follow each other do not
+// overlap for that.
+TEST_CASE("a stall of Horovod over Gloo is one finding") {
+  const auto jobs = rehearsed(R"yaml(version: 1
+versions: {lightning: "1.6"}
+cluster: {preset: cpu}
+model: {input: [8], layers: [{Linear: [8, 4], name: head}], loss: MSELoss}
+data: {train: {batches: 4 + (rank == 0), batch_size: 4}}
+trainer:
+  accelerator: cpu
+  devices: 4
+  strategy: {HorovodStrategy: {process_sets: [[0, 1], [2, 3]]}}
+  max_epochs: 1
+  num_sanity_val_steps: 0
+  limit_val_batches: 0
+)yaml");
+  REQUIRE(jobs.size() == 1);
+  CHECK(codes_of_thread_calls(jobs.front().result.findings) == ThreadCodes{"LS101"});
+}
+
 }  // namespace calls_of_threads_test

@@ -86,4 +86,35 @@ TEST_CASE("throughput counts the averaging of models") {
   }
 }
 
+TEST_CASE("a cycle is as long as what differs in it") {
+  const auto cycle_of = [](const std::string& lightning, const std::string& strategy, int devices,
+                           int accumulated) {
+    std::vector<Job> jobs = rehearsed(fmt::format(
+        "version: 1\nversions: {{lightning: \"{}\"}}\ncluster: {{preset: dgx-a100, nodes: 1}}\n"
+        "model: {{input: [8], layers: [{{Linear: [8, 4]}}], loss: MSELoss}}\n"
+        "data: {{train: {{samples: 1024, batch_size: 4}}}}\nverify: {{numerics: false}}\n"
+        "trainer: {{accelerator: gpu, devices: {}, max_steps: 30, limit_val_batches: 0, "
+        "accumulate_grad_batches: {}, enable_checkpointing: false, strategy: {}}}\n",
+        lightning, devices, accumulated, strategy));
+    REQUIRE(jobs.front().result.ran());
+    return jobs.front().result.results.prediction.steps_of_cycle;
+  };
+  const auto bagua = [](const std::string& arguments) {
+    return "{BaguaStrategy: {hierarchical: false, algorithm: " + arguments + "}}";
+  };
+  CHECK(cycle_of("2.6", "ddp", 2, 1) == 1);
+  // Every second step pairs, every third all four: both together every sixth.
+  CHECK(cycle_of("2.6",
+                 "{DDPStrategy: {ddp_comm_hook: noop_hook, model_averager: "
+                 "{HierarchicalModelAverager: {period_group_size_dict: {2: 2, 3: 4}}}}}",
+                 4, 1) == 6);
+  // Every sixth forward, of which a step has 1, 2 or 4.
+  const std::string sixth = bagua("low_precision_decentralized, communication_interval: 6");
+  CHECK(cycle_of("1.9", sixth, 4, 1) == 6);
+  CHECK(cycle_of("1.9", sixth, 4, 2) == 3);
+  CHECK(cycle_of("1.9", sixth, 4, 4) == 3);
+  // Each step another of the two ranks of the other half.
+  CHECK(cycle_of("1.9", bagua("decentralized, peer_selection_mode: shift_one"), 4, 1) == 2);
+}
+
 }  // namespace step_cycle_test
