@@ -16,7 +16,8 @@ struct Job {
   std::shared_ptr<const Scenario> scenario;
   std::shared_ptr<const Sources> sources;
   bool asked = true;      ///< false: only because an expectation of another case names it
-  bool left_out = false;  ///< not rehearsed: other cases cover what it does
+  bool left_out = false;  ///< not rehearsed: other cases cover what it does, or
+  std::string refusal{};  ///< why the world that was asked for does not take it
   Rehearsal result{};
 };
 

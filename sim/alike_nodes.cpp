@@ -1,7 +1,9 @@
 #include "sim/alike_nodes.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "sim/in_order_tree.hpp"
@@ -78,6 +80,16 @@ Time longest_walk_around(const std::vector<Time>& hops, int64_t repetitions, int
   return once * (rounds * repetitions + rest / period) + longest;
 }
 
+// The links of a class that have a weight.
+void add_places(size_t number, const std::vector<uint32_t>& weights,
+                std::vector<LinkIndex>& links) {
+  for (size_t place = 0; place < weights.size(); ++place) {
+    if (weights[place] > 0) {
+      links.push_back(static_cast<LinkIndex>(number * weights.size() + place));
+    }
+  }
+}
+
 std::vector<DeviceNumber> begun_at(const std::vector<DeviceNumber>& places, size_t first) {
   std::vector<DeviceNumber> order = places;
   std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
@@ -86,9 +98,9 @@ std::vector<DeviceNumber> begun_at(const std::vector<DeviceNumber>& places, size
 
 }  // namespace
 
-AlikeNodes::AlikeNodes(RankClasses nodes, std::vector<DeviceNumber> places,
+AlikeNodes::AlikeNodes(RankClasses nodes, std::vector<bool> runs, std::vector<DeviceNumber> places,
                        const Topology& topology)
-    : nodes_(std::move(nodes)), places_(std::move(places)) {
+    : nodes_(std::move(nodes)), runs_(std::move(runs)), places_(std::move(places)) {
   const int64_t all = topology.nodes();
   devices_per_node_ = topology.devices() / all;
   links_per_node_ = topology.link_count() / all;
@@ -116,16 +128,21 @@ std::optional<AlikeNodes> AlikeNodes::of(const std::vector<DeviceNumber>& device
   const TreeShape shape = tree_shape(static_cast<int64_t>(is_alone.size()));
   std::map<std::pair<size_t, uint32_t>, uint32_t> known;
   std::vector<uint32_t> class_of_node;
+  std::vector<bool> runs;
   for (size_t node = 0; node < is_alone.size(); ++node) {
     const auto what =
         is_alone[node] ? std::pair(node + 1, 0u) : std::pair(size_t{0}, edges_of(shape, node));
-    class_of_node.push_back(
-        known.try_emplace(what, static_cast<uint32_t>(known.size())).first->second);
+    const auto [found, is_new] = known.try_emplace(what, static_cast<uint32_t>(known.size()));
+    class_of_node.push_back(found->second);
+    if (is_new) {
+      runs.push_back(is_alone[node]);
+    }
   }
   std::vector<DeviceNumber> places(devices.begin(),
                                    devices.begin() + static_cast<std::ptrdiff_t>(on_node));
   std::sort(places.begin(), places.end());
-  return AlikeNodes(RankClasses(std::move(class_of_node)), std::move(places), topology);
+  return AlikeNodes(RankClasses(std::move(class_of_node)), std::move(runs), std::move(places),
+                    topology);
 }
 
 LinkIndex AlikeNodes::number_of(LinkId link) const {
@@ -171,13 +188,25 @@ TrafficPattern AlikeNodes::double_tree(const Topology& topology) const {
     }
     pattern.latency = std::max(pattern.latency, down * 2);
   }
+  std::vector<uint32_t> edges;  // by class
+  std::set<uint32_t> edges_where_none_runs;
   for (size_t number = 0; number < size(); ++number) {
-    const uint32_t edges = edges_of(shape, static_cast<size_t>(nodes_.first(number)));
+    edges.push_back(edges_of(shape, static_cast<size_t>(nodes_.first(number))));
+    if (!runs_[number]) {
+      edges_where_none_runs.insert(edges.back());
+    }
+  }
+  for (size_t number = 0; number < size(); ++number) {
     std::vector<uint32_t> weights = within.weights();
     for (size_t place = 0; place < weights.size(); ++place) {
-      weights[place] += edges * between.weights()[place];
+      weights[place] += edges[number] * between.weights()[place];
     }
     add_links(number, weights, pattern);
+    const bool stands_for_others =
+        edges_where_none_runs.size() > edges_where_none_runs.count(edges[number]);
+    if (runs_[number] && stands_for_others) {
+      add_places(number, between.weights(), pattern.uneven);
+    }
   }
   return pattern;
 }
@@ -187,13 +216,10 @@ DeviceNumber AlikeNodes::on_next_node(DeviceNumber place) const {
 }
 
 void AlikeNodes::add_links(size_t number, const std::vector<uint32_t>& weights,
-                           TrafficPattern& pattern) const {
-  for (size_t place = 0; place < weights.size(); ++place) {
-    if (weights[place] > 0) {
-      pattern.links.push_back(static_cast<LinkIndex>(number * weights.size() + place));
-      pattern.weights.push_back(weights[place]);
-    }
-  }
+                           TrafficPattern& pattern) {
+  add_places(number, weights, pattern.links);
+  std::ranges::copy_if(weights, std::back_inserter(pattern.weights),
+                       [](uint32_t weight) { return weight > 0; });
 }
 
 }  // namespace lockstep::sim

@@ -28,17 +28,20 @@ class AlikeNodes {
   size_t ranks_per_node() const { return places_.size(); }
   LinkIndex number_of(LinkId link) const;
 
-  /// What ring_pattern and double_tree_pattern give for all ranks, with each link of a class once.
+  /// What ring_pattern and double_tree_pattern give for all ranks, with each link of a class once;
+  /// `uneven` where nodes without simulated ranks have more or fewer edges in the trees.
   TrafficPattern ring(const Topology& topology, int64_t steps) const;
   TrafficPattern double_tree(const Topology& topology) const;
 
  private:
-  AlikeNodes(RankClasses nodes, std::vector<DeviceNumber> places, const Topology& topology);
+  AlikeNodes(RankClasses nodes, std::vector<bool> runs, std::vector<DeviceNumber> places,
+             const Topology& topology);
   DeviceNumber on_next_node(DeviceNumber place) const;
-  void add_links(size_t number, const std::vector<uint32_t>& weights,
-                 TrafficPattern& pattern) const;
+  static void add_links(size_t number, const std::vector<uint32_t>& weights,
+                        TrafficPattern& pattern);
 
   RankClasses nodes_;                 ///< of nodes, in place of ranks
+  std::vector<bool> runs_;            ///< by class: ranks are simulated on it
   std::vector<DeviceNumber> places_;  ///< of the first node, ascending
   int64_t devices_per_node_ = 1;
   int64_t links_per_node_ = 1;

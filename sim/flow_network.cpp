@@ -53,7 +53,9 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
   flow.since = now;
   flow.rate = 0;
   flow.active = true;
-  uneven_flows_ += flow.is_uneven() ? 1 : 0;
+  if (flow.is_uneven()) {
+    uneven_flows_.push_back(index);
+  }
   flow.order = started_++;
   ++flow.generation;
   for (const LinkIndex link : *plan.links) {
@@ -68,19 +70,6 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
   return index;
 }
 
-bool FlowNetwork::is_shared_unevenly(uint32_t index) const {
-  if (uneven_flows_ == 0) [[likely]] {
-    return false;
-  }
-  const Flow& flow = flows_[index];
-  for (size_t place = 0; place < flow.links().size(); ++place) {
-    if (is_crossed_unevenly(flow, flow.links()[place])) {
-      return true;
-    }
-  }
-  return false;
-}
-
 namespace {
 
 bool names(const std::vector<LinkIndex>* links, LinkIndex link) {
@@ -89,20 +78,35 @@ bool names(const std::vector<LinkIndex>* links, LinkIndex link) {
 
 }  // namespace
 
-// A link that all columns cross is at the same place for each.
-bool FlowNetwork::is_crossed_unevenly(const Flow& flow, LinkIndex link) const {
-  const auto is_own_of_column = [link](const Flow& each) {
-    const auto found = std::ranges::find(each.links(), link);
-    const auto place = static_cast<size_t>(found - each.links().begin());
-    return each.plan.columns > 1 && each.weight(place) < each.own_weight(place) * each.plan.columns;
-  };
-  const auto meets = [&](const Flow& alone, const Flow& wide) {
-    return (alone.plan.stands_for_others && names(wide.plan.uneven, link)) ||
-           (names(wide.plan.uneven_columns, link) && is_own_of_column(alone));
-  };
-  return std::ranges::any_of(links_[link].flows, [&](uint32_t index) {
-    return meets(flow, flows_[index]) || meets(flows_[index], flow);
+// One that names a link need not cross it: it may cross that of another node alone.
+bool FlowNetwork::is_shared_unevenly(uint32_t index) const {
+  const Flow& flow = flows_[index];
+  const bool meets_uneven = std::ranges::any_of(uneven_flows_, [&](uint32_t uneven) {
+    return std::ranges::any_of(flow.links(), [&](LinkIndex link) {
+      return is_crossed_unevenly(flow, flows_[uneven], link);
+    });
   });
+  const auto meets_others = [&](const std::vector<LinkIndex>* named) {
+    return named != nullptr && std::ranges::any_of(*named, [&](LinkIndex link) {
+             return std::ranges::any_of(links_[link].flows, [&](uint32_t other) {
+               return is_crossed_unevenly(flows_[other], flow, link);
+             });
+           });
+  };
+  return meets_uneven || meets_others(flow.plan.uneven) || meets_others(flow.plan.uneven_columns);
+}
+
+// Whether those for which `alone` stands meet `wide` on links like this one otherwise. A link that
+// all columns cross is at the same place for each.
+bool FlowNetwork::is_crossed_unevenly(const Flow& alone, const Flow& wide, LinkIndex link) {
+  const auto is_own_of_column = [&] {
+    const auto place =
+        static_cast<size_t>(std::ranges::find(alone.links(), link) - alone.links().begin());
+    return alone.plan.columns > 1 &&
+           alone.weight(place) < alone.own_weight(place) * alone.plan.columns;
+  };
+  return (alone.plan.stands_for_others && names(wide.plan.uneven, link)) ||
+         (names(wide.plan.uneven_columns, link) && is_own_of_column());
 }
 
 void FlowNetwork::leave_links(uint32_t index, std::vector<uint32_t>& neighbours) {
@@ -127,7 +131,7 @@ bool FlowNetwork::finish(Time now, uint32_t index, uint32_t generation,
   std::vector<uint32_t> neighbours;
   leave_links(index, neighbours);
   flow.active = false;
-  uneven_flows_ -= flow.is_uneven() ? 1 : 0;
+  std::erase(uneven_flows_, index);
   free_.push_back(index);
   if (!neighbours.empty()) {
     share_anew(now, std::move(neighbours), forecasts);

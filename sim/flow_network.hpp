@@ -74,7 +74,7 @@ class FlowNetwork {
   };
 
   bool shares(const Flow& flow) const;
-  bool is_crossed_unevenly(const Flow& flow, LinkIndex link) const;
+  static bool is_crossed_unevenly(const Flow& alone, const Flow& wide, LinkIndex link);
   Time time_alone(const TransferPlan& plan, double& rate) const;
   void share_anew(Time now, std::vector<uint32_t> affected, std::vector<Forecast>& forecasts);
   void collect_component(std::vector<uint32_t>& flows, std::vector<LinkIndex>& links);
@@ -86,7 +86,7 @@ class FlowNetwork {
   std::vector<Flow> flows_;
   std::vector<uint32_t> free_;
   uint64_t started_ = 0;
-  int64_t uneven_flows_ = 0;  ///< under way
+  std::vector<uint32_t> uneven_flows_;  ///< under way
 };
 
 }  // namespace lockstep::sim

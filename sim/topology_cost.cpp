@@ -193,7 +193,7 @@ TrafficPattern TopologyCommunicationCost::make_pattern(const CollectiveCall& cal
     return of_all;
   }
   TrafficPattern made = pattern_between(call.members, call.root, shape);
-  if (classes_ != nullptr && placement_.devices_per_rank == 1) {
+  if (classes_ != nullptr) {
     made.uneven = uneven_links(made, call.members, topology_, placement_, *classes_);
     const auto root = std::ranges::find(call.members, call.root) - call.members.begin();
     note_columns(call.members, made, [&](std::span<const int32_t> members) {

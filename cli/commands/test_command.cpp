@@ -291,7 +291,7 @@ Line left_out(const Job& job) {
   return {job.scenario->file,
           title_of(job.result),
           Verdict::skipped,
-          "other cases cover what it does",
+          job.refusal.empty() ? "other cases cover what it does" : job.refusal,
           "",
           &job.result};
 }

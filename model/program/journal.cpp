@@ -165,7 +165,9 @@ Row row_of(const Op& op, Ticket ticket) {
   row.stream = op.stream;
   row.kernel = op.kernel;
   row.group = op.group;
-  row.peer = op.peer;
+  // A colour by a rule is another on each rank, of which one may run for others; the splits say it.
+  const bool follows_rule = (op.flags & flag_color) != 0 && !op.list().splits.empty();
+  row.peer = follows_rule ? no_color : op.peer;
   row.tag = op.tag;
   row.site = op.site;
   row.sequence = ticket.sequence;

@@ -6,28 +6,38 @@
 #include <set>
 
 #include "rehearsal/coverage/paths.hpp"
+#include "rehearsal/run/process_run.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-using PathsOfScenario = std::map<const Scenario*, std::vector<uint64_t>>;
+/// What a case gave.
+struct Simulated {
+  std::vector<uint64_t> paths;
+  std::string refusal;  ///< Job::refusal
+};
+using SimulatedScenarios = std::map<const Scenario*, Simulated>;
 
 // Keeps the paths alone: journals of many cases would not fit in memory together.
-PathsOfScenario simulate(const std::vector<Job>& jobs, const RehearseRequest& request,
-                         int threads) {
+SimulatedScenarios simulate(const std::vector<Job>& jobs, const RehearseRequest& request,
+                            int threads) {
   std::vector<CaseWork> cases;
   for (const Job& job : jobs) {
     cases.push_back({job.source, job.scenario, job.sources, request});
     cases.back().request.world = World::simulated;
     cases.back().request.explore = false;
   }
-  PathsOfScenario paths;
+  SimulatedScenarios simulated;
   std::mutex guard;
   const auto look = [&](const CaseWork& work) {
-    std::vector<uint64_t> own = paths_of(rehearse_case(work));
+    const Rehearsal rehearsal = rehearse_case(work);
+    Simulated own{paths_of(rehearsal), ""};
+    if (request.world == World::processes) {
+      own.refusal = unknown_to_rank_programs(rehearsal.run).problem;
+    }
     const std::lock_guard lock(guard);
-    paths[work.scenario.get()] = std::move(own);
+    simulated[work.scenario.get()] = std::move(own);
     return undecided_rehearsal(work, "");
   };
   const Deadline unlimited;
@@ -36,7 +46,7 @@ PathsOfScenario simulate(const std::vector<Job>& jobs, const RehearseRequest& re
   if (results.failure) {
     std::rethrow_exception(results.failure);
   }
-  return paths;
+  return simulated;
 }
 
 std::set<std::pair<std::string, std::string>> named_by(const std::vector<const Job*>& jobs) {
@@ -61,14 +71,17 @@ bool needs_simulation(const Scenario& scenario) {
 }  // namespace
 
 void leave_out_covered(std::vector<Job>& jobs, const RehearseRequest& request, int threads) {
-  const PathsOfScenario simulated = simulate(jobs, request, threads);
+  const SimulatedScenarios simulated = simulate(jobs, request, threads);
   std::vector<size_t> asked;
   std::vector<std::vector<uint64_t>> paths;
   for (size_t index = 0; index < jobs.size(); ++index) {
-    if (jobs[index].asked && !(is_real(request.world) && needs_simulation(*jobs[index].scenario))) {
-      const auto found = simulated.find(jobs[index].scenario.get());
+    Job& job = jobs[index];
+    const auto found = simulated.find(job.scenario.get());
+    job.refusal = found == simulated.end() ? "" : found->second.refusal;
+    if (job.asked && job.refusal.empty() &&
+        !(is_real(request.world) && needs_simulation(*job.scenario))) {
       asked.push_back(index);
-      paths.push_back(found == simulated.end() ? std::vector<uint64_t>() : found->second);
+      paths.push_back(found == simulated.end() ? std::vector<uint64_t>() : found->second.paths);
     }
   }
   for (Job& job : jobs) {
@@ -81,7 +94,8 @@ void leave_out_covered(std::vector<Job>& jobs, const RehearseRequest& request, i
   }
   const auto named = named_by(running);
   for (Job& job : jobs) {
-    job.left_out = job.left_out && named.count({job.scenario->file, job.scenario->name}) == 0;
+    job.left_out = job.left_out && (!job.refusal.empty() ||
+                                    named.count({job.scenario->file, job.scenario->name}) == 0);
     if (job.left_out) {
       job.result = undecided_rehearsal({job.source, job.scenario, job.sources, request}, "");
     }

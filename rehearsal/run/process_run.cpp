@@ -93,26 +93,30 @@ Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
   return {};
 }
 
-bool refuses_processes(OneRun& run) {
+Lack unknown_to_rank_programs(const OneRun& run) {
   if (run.preparation.placement.device == DeviceType::tpu) {
-    add_unsupported(run,
-                    "strategies of TPUs cannot be executed: they need torch_xla and a TPU, which "
-                    "the rank program does not have",
-                    "`lockstep run` and `verify` simulate them; `--world threads` runs their "
-                    "communication for real, one thread per rank");
-    return true;
+    return {
+        "strategies of TPUs cannot be executed: they need torch_xla and a TPU, which the rank "
+        "program does not have",
+        "`lockstep run` and `verify` simulate them; `--world threads` runs their communication "
+        "for real, one thread per rank"};
   }
   if (!run.preparation.registered_strategy.empty() &&
       standard_strategies().find(run.preparation.registered_strategy) == nullptr) {
-    add_unsupported(run,
-                    fmt::format("the rank program does not have the strategy {} of this program",
-                                run.preparation.strategy),
-                    "`verify --world threads` runs it for real, one thread per rank");
-    return true;
+    return {fmt::format("the rank program does not have the strategy {} of this program",
+                        run.preparation.strategy),
+            "`verify --world threads` runs it for real, one thread per rank"};
   }
-  const Lack lack = lack_of_rank_programs(
-      rank_program(), run.preparation.options.world_size,
-      "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
+  return {};
+}
+
+bool refuses_processes(OneRun& run) {
+  Lack lack = unknown_to_rank_programs(run);
+  if (lack.problem.empty()) {
+    lack = lack_of_rank_programs(
+        rank_program(), run.preparation.options.world_size,
+        "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
+  }
   if (!lack.problem.empty()) {
     add_unsupported(run, lack.problem, lack.remedy);
   }

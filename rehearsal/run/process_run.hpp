@@ -13,8 +13,11 @@ struct Lack {
 Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
                            const std::string& remedy_for_too_many);
 
-/// Refuses more ranks than this host takes, or where the rank program is missing: true, and the
-/// reason is among the run's problems.
+/// What of a prepared scenario no rank program can do, on whatever host.
+Lack unknown_to_rank_programs(const OneRun& run);
+
+/// Refuses such a scenario, more ranks than this host takes, or where the rank program is missing:
+/// true, and the reason is among the run's problems.
 bool refuses_processes(OneRun& run);
 
 /// Runs a prepared scenario with one process per rank on this host, on the device that was asked

@@ -192,6 +192,16 @@ TEST_CASE("a test of covering cases leaves out what others do, and says so") {
   CHECK(run_program("test " + file).output.ends_with("3 passed, 0 failed\n"));
 }
 
+TEST_CASE("a test of covering cases in processes leaves out what no rank program can run") {
+  const std::string file = LOCKSTEP_SOURCE_DIR "/scenarios/tpu/rank-zero-barrier.yaml";
+  const Ended ended = run_program("test " + file + " --covering --world processes");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(ended.output.find("skipped        strategies of TPUs cannot be executed") !=
+        std::string::npos);
+  CHECK(ended.output.ends_with("0 passed, 0 failed\n"));
+}
+
 TEST_CASE("numbers that are none are reported in words") {
   const auto told = [](const std::string& option, const std::string& text) {
     const Ended ended = run_program("run " + data + "ring.yaml " + option);

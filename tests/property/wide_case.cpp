@@ -176,6 +176,8 @@ std::string horovodrun_of(const Devices& devices) {
 
 /// Below it ranks divide weights.
 constexpr int first_of_replicas = 11;
+/// Below it, of replicas, they exchange in another way than ddp.
+constexpr int first_of_ddp = 15;
 
 WayToTrain way_to_train(int kind, const Devices& devices) {
   switch (kind) {
@@ -202,8 +204,8 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
   }
 }
 
-WideCase wide_training() {
-  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 20));
+WideCase wide_training(int first_kind, int end_kind) {
+  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(first_kind, end_kind));
   // Of ranks that divide the weights few are alike, unless there are many.
   const bool has_neighbours = kind < 4;
   const int nodes = kind == 0                  ? *rc::gen::element(12, 18, 24)
@@ -218,12 +220,14 @@ WideCase wide_training() {
   const std::string loader =
       one_of({"", "", ", drop_last: true", ", sample_time: 5 us",
               ", sample_time: 40 us, num_workers: 2", ", sampler: unrepeated"});
-  std::string trainer = one_of({"", ", accumulate_grad_batches: 2", ", precision: bf16-mixed",
-                                ", gradient_clip_val: 0.5", ", max_steps: 5"});
+  const WayToTrain way = way_to_train(kind, {nodes, devices});
+  const std::string bf16 =
+      way.lightning.starts_with("1.") ? ", precision: bf16" : ", precision: bf16-mixed";
+  std::string trainer = one_of(
+      {"", ", accumulate_grad_batches: 2", bf16, ", gradient_clip_val: 0.5", ", max_steps: 5"});
   trainer += one_of({"", "", ", enable_checkpointing: false",
                      ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 3}}]"});
   trainer += one_of({"", "", ", num_sanity_val_steps: 0"});
-  const WayToTrain way = way_to_train(kind, {nodes, devices});
   // Some cut into equal parts by any of these numbers of ranks, some not.
   const int hidden =
       has_neighbours ? *rc::gen::element(12, 96, 720) : *rc::gen::element(9, 12, 64, 96, 720);
@@ -343,11 +347,15 @@ std::ostream& operator<<(std::ostream& out, const WideCase& wide) {
 rc::Gen<WideCase> wide_cases() {
   return rc::gen::exec([] {
     switch (*rc::gen::element(0, 0, 0, 1, 2)) {
-      case 0: return wide_training();
+      case 0: return wide_training(0, first_of_ddp + 5);
       case 1: return wide_megatron();
       default: return wide_bare_program();
     }
   });
+}
+
+rc::Gen<WideCase> wide_exchange_cases() {
+  return rc::gen::exec([] { return wide_training(first_of_replicas, first_of_ddp); });
 }
 
 }  // namespace lockstep::test

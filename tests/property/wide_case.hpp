@@ -18,4 +18,7 @@ std::ostream& operator<<(std::ostream& out, const WideCase& wide);
 /// Trainings under every strategy whose ranks may do the same, and programs without a trainer.
 rc::Gen<WideCase> wide_cases();
 
+/// Trainings under Bagua, Horovod and ddp2, and those that average models, alone.
+rc::Gen<WideCase> wide_exchange_cases();
+
 }  // namespace lockstep::test

@@ -295,4 +295,27 @@ TEST_CASE("what stands for others may not meet what crosses the links of those o
   CHECK(network.is_shared_unevenly(wide));
 }
 
+TEST_CASE("a transfer names links that it crosses on another node alone") {
+  // A chain from the first of two nodes that are alike, out by link 0, to the second, in by link 1.
+  // It crosses neither the other link of the second, 2, nor that of the first, 3.
+  const std::vector<LinkIndex> chain_links{0, 1};
+  const std::vector<LinkIndex> into_first{3};
+  const std::vector<LinkIndex> uneven{0, 3};
+  TransferPlan chain{{}, Bytes{1000}, &chain_links};
+  chain.uneven = &uneven;
+  TransferPlan alone{{}, Bytes{1000}, &into_first};
+  const std::vector<BytesPerSecond> capacities(4, BytesPerSecond(1000));
+  for (const bool chain_first : {true, false}) {
+    for (const bool stands_for_others : {true, false}) {
+      FlowNetwork network(capacities);
+      std::vector<FlowNetwork::Forecast> forecasts;
+      alone.stands_for_others = stands_for_others;
+      const uint32_t first = network.start({}, chain_first ? chain : alone, forecasts);
+      CHECK_FALSE(network.is_shared_unevenly(first));
+      const uint32_t second = network.start({}, chain_first ? alone : chain, forecasts);
+      CHECK(network.is_shared_unevenly(second) == stands_for_others);
+    }
+  }
+}
+
 }  // namespace flow_network_test

@@ -17,11 +17,14 @@ namespace {
 /// Seven nodes with two ranks each, of which the second node runs for those behind it.
 class SevenNodes {
  public:
-  explicit SevenNodes(CollectiveAlgorithms algorithms) {
+  /// With `neighbours` ranks of a node exchange something, so that links of nodes are not folded.
+  explicit SevenNodes(CollectiveAlgorithms algorithms, bool neighbours = true) {
     std::vector<uint32_t> class_of_rank;
     Neighbourhoods neighbourhoods;
     for (uint32_t rank = 0; rank < 14; ++rank) {
-      neighbourhoods.of_rank.push_back(rank / 2);
+      if (neighbours) {
+        neighbourhoods.of_rank.push_back(rank / 2);
+      }
       class_of_rank.push_back(rank < 2 ? rank : 2 + rank % 2);
     }
     Cluster cluster = *cluster_preset("dgx-a100");
@@ -59,6 +62,20 @@ TEST_CASE("a tree crosses the links of its leaves less often") {
   REQUIRE(plan.uneven != nullptr);
   CHECK_FALSE(plan.uneven->empty());
   CHECK(std::ranges::is_sorted(*plan.uneven));
+}
+
+TEST_CASE("where links of nodes are folded, a tree crosses those of its leaves less often, too") {
+  const std::vector<int32_t> all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+  SevenNodes of_rings(CollectiveAlgorithms::ring, false);
+  CHECK(of_rings.all_reduce(all).uneven == nullptr);
+  SevenNodes of_trees(CollectiveAlgorithms::tree, false);
+  const sim::TransferPlan plan = of_trees.all_reduce(all);
+  REQUIRE(plan.uneven != nullptr);
+  CHECK(std::ranges::is_sorted(*plan.uneven));
+  CHECK_FALSE(plan.uneven->empty());
+  for (const sim::LinkIndex link : *plan.uneven) {
+    CHECK(std::ranges::binary_search(*plan.links, link));
+  }
 }
 
 TEST_CASE("a group within the node that runs has no other nodes to differ from") {
