@@ -5,14 +5,18 @@
 namespace lockstep {
 
 void VectorClock::join(const VectorClock& other) {
-  counts_.resize(std::max(counts_.size(), other.counts_.size()), 0);
+  if (counts_.size() < other.counts_.size()) {
+    counts_.resize(other.counts_.size(), 0);
+  }
   for (size_t i = 0; i < other.counts_.size(); ++i) {
     counts_[i] = std::max(counts_[i], other.counts_[i]);
   }
 }
 
 void VectorClock::set(size_t component, uint32_t count) {
-  counts_.resize(std::max(counts_.size(), component + 1), 0);
+  if (counts_.size() <= component) {
+    counts_.resize(component + 1, 0);
+  }
   counts_[component] = count;
 }
 
@@ -24,7 +28,7 @@ std::vector<Race> AccessHistory::add(const Access& access, const VectorClock& cl
     const bool collides = earlier.writes || access.writes || access.releases;
     if (collides && !same_operation && earlier.slice.overlaps(access.slice) &&
         !earlier.before(clock)) {
-      races.push_back({earlier, access});
+      races.push_back({earlier, access, {}, {}});
     }
   }
   // Whoever is ordered after this use is ordered after what it covers and follows.
@@ -35,7 +39,7 @@ std::vector<Race> AccessHistory::add(const Access& access, const VectorClock& cl
     const bool replaces = access.writes || (access.reads && !earlier.writes);
     return inside && replaces && earlier.before(clock);
   };
-  accesses_.erase(std::remove_if(accesses_.begin(), accesses_.end(), covered), accesses_.end());
+  std::erase_if(accesses_, covered);
   accesses_.push_back(access);
   return races;
 }

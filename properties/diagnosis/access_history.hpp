@@ -28,10 +28,10 @@ struct Access {
   bool reads = false;
   bool writes = false;
   bool releases = false;
-  size_t component = 0;  ///< lane or stream that did it
-  uint32_t count = 0;    ///< Nth access by that component
+  uint32_t component = 0;  ///< lane or stream that did it
+  uint32_t count = 0;      ///< Nth access by that component
   SiteId site{};
-  std::string text;  ///< "all_reduce on stream communication"
+  uint32_t text = 0;  ///< number of the text that says what it is, which many have in common
 
   bool before(const VectorClock& clock) const { return clock.at(component) >= count; }
 };
@@ -40,6 +40,8 @@ struct Access {
 struct Race {
   Access first;
   Access second;
+  std::string first_text{};  ///< "all_reduce on stream communication"
+  std::string second_text{};
 };
 
 /// The uses of one buffer that a later one could still collide with.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "model/core/queue_name.hpp"
 
@@ -50,6 +52,10 @@ class RankRaces {
       }
       moved = moved || start_a_lane() || skip_an_unknown_promise();
     }
+    for (Race& race : races_) {
+      race.first_text = texts_[race.first.text];
+      race.second_text = texts_[race.second.text];
+    }
     return std::move(races_);
   }
 
@@ -60,6 +66,12 @@ class RankRaces {
     VectorClock clock;
     bool started = false;
     Time first_issue{};
+  };
+
+  struct StreamState {
+    uint32_t component = 0;
+    VectorClock clock{};
+    std::string on_stream{};  ///< "on stream communication"
   };
 
   Time first_issue(int32_t lane) const {
@@ -118,8 +130,11 @@ class RankRaces {
     return false;
   }
 
+  static uint64_t key_of(uint16_t lane, uint32_t sequence) {
+    return uint64_t{lane} << 32 | sequence;
+  }
   const VectorClock* clock_of(Ticket ticket) const {
-    const auto found = tickets_.find({ticket.lane.value, ticket.sequence});
+    const auto found = tickets_.find(key_of(ticket.lane.value, ticket.sequence));
     return found == tickets_.end() ? nullptr : &found->second;
   }
 
@@ -162,7 +177,7 @@ class RankRaces {
         }
         break;
       case RowKind::fulfil:
-        tickets_[{static_cast<uint16_t>(row.peer), row.sequence}] = lane.clock;
+        tickets_[key_of(static_cast<uint16_t>(row.peer), row.sequence)] = lane.clock;
         break;
       case RowKind::read: read(number, row); break;
       case RowKind::allocate: homes_[row.tag] = row.stream; break;
@@ -172,11 +187,12 @@ class RankRaces {
     ++lane.next;
   }
 
-  size_t component_of(StreamId stream) {
-    const auto [at, fresh] = streams_.try_emplace(stream, counts_.size());
+  StreamState& state_of(StreamId stream) {
+    const auto [at, fresh] = streams_.try_emplace(stream);
     if (fresh) {
+      at->second.component = static_cast<uint32_t>(counts_.size());
+      at->second.on_stream = "on " + stream_text(journal_, stream);
       counts_.push_back(0);
-      stream_clocks_.emplace(stream, VectorClock());
     }
     return at->second;
   }
@@ -185,17 +201,18 @@ class RankRaces {
   void take_operations(size_t number, const Row& first) {
     LaneState& lane = lanes_[number];
     VectorClock ticket;
-    std::map<StreamId, VectorClock> ends;
+    ends_.clear();
     for (; lane.next < lane.rows->size(); ++lane.next) {
       const Row row = lane.rows->row(lane.next);
       if (row.row != RowKind::op || row.sequence != first.sequence) {
         break;
       }
-      const bool on_host = row.kind == OpKind::host;
-      const size_t component = on_host ? number : component_of(row.stream);
+      StreamState* const stream = row.kind == OpKind::host ? nullptr : &state_of(row.stream);
+      const uint32_t component =
+          stream == nullptr ? static_cast<uint32_t>(number) : stream->component;
       VectorClock clock = lane.clock;
-      if (!on_host) {
-        clock.join(stream_clocks_.at(row.stream));
+      if (stream != nullptr) {
+        clock.join(stream->clock);
       }
       const RowLists lists = lane.rows->lists_of(row);
       bool judged = true;
@@ -208,43 +225,70 @@ class RankRaces {
       }
       const uint32_t count = ++counts_[component];
       if (judged) {
-        use_all(row, lists, component, count, clock);
+        Access access;
+        access.component = component;
+        access.count = count;
+        access.site = row.site;
+        access.text = text_of(row, stream);
+        use_all(lists, access, clock);
       }
       clock.set(component, count);
       ticket.join(clock);
-      if (on_host) {
+      if (stream == nullptr) {
         lane.clock.join(clock);
       } else {
-        ends[row.stream].join(clock);
+        ends_.emplace_back(stream, std::move(clock));
       }
     }
-    for (const auto& [stream, clock] : ends) {
-      stream_clocks_.at(stream).join(clock);
+    for (const auto& [stream, clock] : ends_) {
+      stream->clock.join(clock);
     }
-    tickets_[{static_cast<uint16_t>(number), first.sequence}] = ticket;
+    tickets_[key_of(static_cast<uint16_t>(number), first.sequence)] = std::move(ticket);
   }
 
-  void use_all(const Row& row, const RowLists& lists, size_t component, uint32_t count,
-               const VectorClock& clock) {
-    const bool on_host = row.kind == OpKind::host;
-    const std::string text = fmt::format(
-        "{} on {}", row.kind == OpKind::compute ? name_of(row.kernel) : name_of(row.kind),
-        on_host ? "the host" : stream_text(journal_, row.stream));
-    std::vector<Access> uses;
-    for (const Slice& slice : lists.reads) {
-      uses.push_back({slice, true, false, false, component, count, row.site, text});
+  uint32_t number_of(std::string text) {
+    const auto known = std::ranges::find(texts_, text);
+    const auto number = static_cast<uint32_t>(known - texts_.begin());
+    if (known == texts_.end()) {
+      texts_.push_back(std::move(text));
     }
+    return number;
+  }
+
+  // "all_reduce on stream communication"; `stream` null: on the host.
+  uint32_t text_of(const Row& row, const StreamState* stream) {
+    const auto key = std::tuple(row.kind, row.kernel, stream);
+    const auto known = text_of_kind_.find(key);
+    if (known != text_of_kind_.end()) {
+      return known->second;
+    }
+    const auto what = row.kind == OpKind::compute ? name_of(row.kernel) : name_of(row.kind);
+    const uint32_t number = number_of(
+        fmt::format("{} {}", what, stream == nullptr ? "on the host" : stream->on_stream));
+    return text_of_kind_.emplace(key, number).first->second;
+  }
+
+  /// `access`: what all uses of an operation have in common.
+  void use_all(const RowLists& lists, Access access, const VectorClock& clock) {
+    uses_.clear();
+    access.reads = true;
+    for (const Slice& slice : lists.reads) {
+      access.slice = slice;
+      uses_.push_back(access);
+    }
+    access.reads = false;
+    access.writes = true;
     for (const Slice& slice : lists.writes) {
-      const auto same = std::find_if(
-          uses.begin(), uses.end(), [&slice](const Access& known) { return known.slice == slice; });
-      if (same != uses.end()) {
+      const auto same = std::ranges::find(uses_, slice, &Access::slice);
+      if (same != uses_.end()) {
         same->writes = true;
       } else {
-        uses.push_back({slice, false, true, false, component, count, row.site, text});
+        access.slice = slice;
+        uses_.push_back(access);
       }
     }
-    for (const Access& access : uses) {
-      use(access, clock);
+    for (const Access& each : uses_) {
+      use(each, clock);
     }
   }
 
@@ -260,7 +304,9 @@ class RankRaces {
     const uint32_t count = ++counts_[number];
     const RowLists lists = lanes_[number].rows->lists_of(row);
     for (const Slice& slice : lists.reads) {
-      use({slice, true, false, false, number, count, row.site, "the host"}, lanes_[number].clock);
+      use({slice, true, false, false, static_cast<uint32_t>(number), count, row.site,
+           number_of("the host")},
+          lanes_[number].clock);
     }
     lanes_[number].clock.set(number, count);
   }
@@ -274,13 +320,15 @@ class RankRaces {
       buffers_.erase(BufferId{static_cast<uint32_t>(row.tag)});  // kept until its copies have ended
       return;
     }
-    const auto stream = stream_clocks_.find(first);
-    if (stream != stream_clocks_.end()) {
-      clock.join(stream->second);
+    const auto stream = streams_.find(first);
+    if (stream != streams_.end()) {
+      clock.join(stream->second.clock);
     }
     const Slice all{BufferId{static_cast<uint32_t>(row.tag)}, DType::uint8, 0,
                     std::numeric_limits<int64_t>::max() / 2};
-    use({all, false, false, true, number, count, row.site, "the release"}, clock);
+    use({all, false, false, true, static_cast<uint32_t>(number), count, row.site,
+         number_of("the release")},
+        clock);
     buffers_.erase(all.buffer);
     lanes_[number].clock.set(number, count);
   }
@@ -289,11 +337,15 @@ class RankRaces {
   int32_t rank_;
   std::vector<LaneState> lanes_;
   std::vector<uint32_t> counts_;  ///< by component: first the lanes, then the streams
-  std::map<StreamId, size_t> streams_;
-  std::map<StreamId, VectorClock> stream_clocks_;
-  std::map<std::pair<uint16_t, uint32_t>, VectorClock> tickets_;
-  std::map<int32_t, StreamId> homes_;
-  std::map<BufferId, AccessHistory> buffers_;
+  std::map<StreamId, StreamState> streams_;
+  std::unordered_map<uint64_t, VectorClock> tickets_;  ///< by key_of()
+  std::unordered_map<int32_t, StreamId> homes_;
+  std::unordered_map<BufferId, AccessHistory> buffers_;
+  std::vector<std::string> texts_;  ///< Access::text
+  std::map<std::tuple<OpKind, Kernel, const StreamState*>, uint32_t> text_of_kind_;
+  // Scratch of one operation:
+  std::vector<Access> uses_;
+  std::vector<std::pair<StreamState*, VectorClock>> ends_;
   std::vector<Race> races_;
 };
 

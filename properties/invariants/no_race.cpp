@@ -32,19 +32,19 @@ std::string title_of(const std::string& code, const Group& group) {
   const Race& race = group.example;
   const std::string ranks = group.ranks.phrase();
   if (code == "LS201") {
-    return fmt::format("{}: {} reads data that {} may still be writing", ranks, race.second.text,
-                       race.first.text);
+    return fmt::format("{}: {} reads data that {} may still be writing", ranks, race.second_text,
+                       race.first_text);
   }
   if (race.second.releases) {
     return fmt::format("{}: memory is given back that {} may still be using", ranks,
-                       race.first.text);
+                       race.first_text);
   }
   if (code == "LS202") {
     return fmt::format("{}: {} overwrites a buffer that {} may still be using", ranks,
-                       race.second.text, race.first.text);
+                       race.second_text, race.first_text);
   }
-  return fmt::format("{}: {} and {} write the same buffer without an order", ranks, race.first.text,
-                     race.second.text);
+  return fmt::format("{}: {} and {} write the same buffer without an order", ranks, race.first_text,
+                     race.second_text);
 }
 
 std::string follows_of(const std::string& code) {
@@ -64,15 +64,15 @@ Finding finding_of(const std::string& code, const Group& group) {
   finding.ranks = group.ranks;
   const bool second_known = race.second.site != no_site;
   if (second_known) {
-    finding.sites.push_back({race.second.site, SiteRole::subject, race.second.text});
+    finding.sites.push_back({race.second.site, SiteRole::subject, race.second_text});
   }
   finding.sites.push_back({race.first.site,
                            !second_known       ? SiteRole::subject
                            : race.first.writes ? SiteRole::writer
                                                : SiteRole::other,
-                           race.first.text});
-  finding.did = {{group.ranks, 0, race.first.text, race.first.site},
-                 {group.ranks, 0, race.second.text, race.second.site}};
+                           race.first_text});
+  finding.did = {{group.ranks, 0, race.first_text, race.first.site},
+                 {group.ranks, 0, race.second_text, race.second.site}};
   finding.why.text =
       race.second.releases
           ? "the allocator knows only the stream that allocated it, which may get it again at once"
@@ -106,8 +106,8 @@ std::vector<Finding> no_race(const RunResult& run) {
       of_journals.insert_or_assign(rank, races_of(*run.journal, rank));
     }
     for (const Race& race : of_journals.at(own)) {
-      const Key key(code_of(race), race.first.site, race.second.site, race.first.text,
-                    race.second.text);
+      const Key key(code_of(race), race.first.site, race.second.site, race.first_text,
+                    race.second_text);
       Group& group = groups.try_emplace(key, Group{race, {}, {}}).first->second;
       group.ranks.add(rank);
       group.buffers.insert(race.second.slice.buffer);

@@ -29,11 +29,9 @@ void Coordinator::add(int32_t rank, const TensorRequest& request) {
 }
 
 bool Coordinator::is_complete(const Asked& asked) const {
-  std::set<int32_t> all = joined_;
-  for (const auto& [rank, elements] : asked.elements) {
-    all.insert(rank);
-  }
-  return std::ssize(all) == ranks_;
+  const auto only_joined =
+      std::ranges::count_if(joined_, [&](int32_t rank) { return !asked.elements.contains(rank); });
+  return std::ssize(asked.elements) + only_joined == ranks_;
 }
 
 TensorResponse Coordinator::response_to(const Asked& asked) const {
