@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -23,13 +24,14 @@ class LaunchQueue {
   }
 
   void submitted() { ++unknown_; }
-  /// Nearly always the latest so far, so that a sorted list beats a heap.
+  /// Nearly always the latest so far, so that a sorted list beats a heap; not where one host drives
+  /// several devices.
   void finishes(Time finish) {
     --unknown_;
-    finishes_.push_back(finish);
-    for (size_t at = finishes_.size() - 1; at > head_ && finishes_[at - 1] > finish; --at) {
-      std::swap(finishes_[at - 1], finishes_[at]);
-    }
+    const auto first = finishes_.begin() + static_cast<std::ptrdiff_t>(head_);
+    const bool is_latest = first == finishes_.end() || finishes_.back() <= finish;
+    finishes_.insert(is_latest ? finishes_.end() : std::upper_bound(first, finishes_.end(), finish),
+                     finish);
   }
   int64_t unfinished(Time now) {
     while (head_ < finishes_.size() && finishes_[head_] <= now) {

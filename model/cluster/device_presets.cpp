@@ -293,19 +293,22 @@ std::vector<DeviceModel> newest_devices() {
 
 }  // namespace
 
-std::vector<DeviceModel> device_presets() {
-  std::vector<DeviceModel> devices = older_devices();
-  std::ranges::move(middle_devices(), std::back_inserter(devices));
-  std::ranges::move(newest_devices(), std::back_inserter(devices));
-  std::ranges::move(other_accelerators(), std::back_inserter(devices));
-  devices.push_back(cpu());
-  return devices;
+const std::vector<DeviceModel>& device_presets() {
+  static const std::vector<DeviceModel> all = [] {
+    std::vector<DeviceModel> devices = older_devices();
+    std::ranges::move(middle_devices(), std::back_inserter(devices));
+    std::ranges::move(newest_devices(), std::back_inserter(devices));
+    std::ranges::move(other_accelerators(), std::back_inserter(devices));
+    devices.push_back(cpu());
+    return devices;
+  }();
+  return all;
 }
 
 std::optional<DeviceModel> device_preset(std::string_view name) {
-  std::vector<DeviceModel> models = device_presets();
+  const std::vector<DeviceModel>& models = device_presets();
   const auto found = std::ranges::find(models, name, &DeviceModel::name);
-  return found == models.end() ? std::nullopt : std::optional(std::move(*found));
+  return found == models.end() ? std::nullopt : std::optional(*found);
 }
 
 bool has_nvlink(std::string_view device) {

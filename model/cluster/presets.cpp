@@ -188,7 +188,9 @@ std::vector<NvlinkPair> hybrid_cube_mesh() {
           {2, 6, 1}, {3, 7, 1}, {4, 5, 1}, {4, 6, 1}, {4, 7, 2}, {5, 6, 2}, {5, 7, 1}, {6, 7, 2}};
 }
 
-std::vector<Cluster> cluster_presets() {
+namespace {
+
+std::vector<Cluster> all_presets() {
   std::vector<Cluster> clusters = {
       dgx_1p(),
       dgx_1v("dgx-1v", *device_preset("v100-sxm2-32gb")),
@@ -210,10 +212,17 @@ std::vector<Cluster> cluster_presets() {
   return clusters;
 }
 
+}  // namespace
+
+const std::vector<Cluster>& cluster_presets() {
+  static const std::vector<Cluster> all = all_presets();
+  return all;
+}
+
 std::optional<Cluster> cluster_preset(std::string_view name) {
-  std::vector<Cluster> clusters = cluster_presets();
+  const std::vector<Cluster>& clusters = cluster_presets();
   const auto found = std::ranges::find(clusters, name, &Cluster::name);
-  return found == clusters.end() ? std::nullopt : std::optional(std::move(*found));
+  return found == clusters.end() ? std::nullopt : std::optional(*found);
 }
 
 Cluster flat_cluster(int ranks, BytesPerSecond bandwidth, Time latency) {

@@ -12,14 +12,14 @@
 namespace lockstep {
 
 /// GPUs, TPUs, and `cpu`; each figure's source is in the model.
-std::vector<DeviceModel> device_presets();
+const std::vector<DeviceModel>& device_presets();
 /// By its exact name; find_device_name knows what else people write.
 std::optional<DeviceModel> device_preset(std::string_view name);
 /// Whether this GPU has NVLink. Cards are taken without a bridge.
 bool has_nvlink(std::string_view device);
 
 /// One node each: DGX machines, machines of clouds, and `cpu` for runs over Gloo on one host.
-std::vector<Cluster> cluster_presets();
+const std::vector<Cluster>& cluster_presets();
 /// By its exact name; find_cluster_name knows what else people write.
 std::optional<Cluster> cluster_preset(std::string_view name);
 /// The preset of the machine that is assumed around a GPU where a scenario names only the GPU.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -35,12 +36,36 @@ std::string stream_text(const Journal& journal, StreamId stream) {
                            : fmt::format("stream {} of device {}", name, device.value);
 }
 
+// When the first operation of a lane was submitted.
+Time first_issue(const LaneJournal& rows) {
+  Time first = Time::max();
+  rows.for_each([&](const Row& row) {
+    if (row.row == RowKind::op) {
+      first = std::min(first, rows.completion(row.sequence).issue);
+    }
+  });
+  return first;
+}
+
+// The earliest time at which the first lane can have been past a row of its own; 0 when it has
+// none.
+Time time_past(const Journal& journal, int32_t rank, const Row& row) {
+  if (row.row == RowKind::op) {
+    return journal.lane(rank, 0).completion(row.sequence).issue;
+  }
+  const bool settles = row.row == RowKind::settle && row.peer < journal.lanes(rank);
+  return settles ? journal.lane(rank, row.peer).completion(row.sequence).finish : Time();
+}
+
 class RankRaces {
  public:
   RankRaces(const Journal& journal, int32_t rank) : journal_(journal), rank_(rank) {
     for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
-      lanes_.push_back({&journal.lane(rank, lane), 0, {}, lane == 0, first_issue(lane)});
+      const LaneJournal& rows = journal.lane(rank, lane);
+      const bool starts = lane == 0;
+      lanes_.push_back({&rows, 0, {}, starts, starts ? Time() : first_issue(rows)});
     }
+    waiting_lanes_ = lanes_.size() - 1;
     counts_.assign(lanes_.size(), 0);
   }
 
@@ -74,24 +99,13 @@ class RankRaces {
     std::string on_stream{};  ///< "on stream communication"
   };
 
-  Time first_issue(int32_t lane) const {
-    Time first = Time::max();
-    const LaneJournal& rows = journal_.lane(rank_, lane);
-    rows.for_each([&](const Row& row) {
-      if (row.row == RowKind::op) {
-        first = std::min(first, rows.completion(row.sequence).issue);
-      }
-    });
-    return first;
-  }
-
   bool advance(size_t number) {
     LaneState& lane = lanes_[number];
     const int64_t begin = lane.next;
     while (lane.started && lane.next < lane.rows->size()) {
       const Row row = lane.rows->row(lane.next);
-      if (number == 0) {
-        start_lanes_before(time_of(row));
+      if (number == 0 && waiting_lanes_ > 0) {
+        start_lanes_before(time_past(journal_, rank_, row));
       }
       if (!known(lane, row)) {
         break;
@@ -101,33 +115,27 @@ class RankRaces {
     return lane.next != begin;
   }
 
-  // The earliest time at which the host can have been past a row; 0 when it has none.
-  Time time_of(const Row& row) const {
-    if (row.row == RowKind::op) {
-      return lanes_.front().rows->completion(row.sequence).issue;
-    }
-    const bool settles = row.row == RowKind::settle && row.peer < journal_.lanes(rank_);
-    return settles ? journal_.lane(rank_, row.peer).completion(row.sequence).finish : Time();
-  }
-
   // The start of a lane has no row: it knows what lane 0 knew when it first submitted.
   void start_lanes_before(Time issue) {
     for (LaneState& lane : lanes_) {
       if (!lane.started && lane.first_issue < issue) {
-        lane.started = true;
-        lane.clock = lanes_.front().clock;
+        start(lane);
       }
     }
   }
   bool start_a_lane() {
-    for (LaneState& lane : lanes_) {
-      if (!lane.started) {
-        lane.started = true;
-        lane.clock = lanes_.front().clock;
-        return true;
-      }
+    const auto waiting =
+        std::ranges::find_if(lanes_, [](const LaneState& lane) { return !lane.started; });
+    if (waiting == lanes_.end()) {
+      return false;
     }
-    return false;
+    start(*waiting);
+    return true;
+  }
+  void start(LaneState& lane) {
+    lane.started = true;
+    lane.clock = lanes_.front().clock;
+    --waiting_lanes_;
   }
 
   static uint64_t key_of(uint16_t lane, uint32_t sequence) {
@@ -336,6 +344,7 @@ class RankRaces {
   const Journal& journal_;
   int32_t rank_;
   std::vector<LaneState> lanes_;
+  size_t waiting_lanes_ = 0;
   std::vector<uint32_t> counts_;  ///< by component: first the lanes, then the streams
   std::map<StreamId, StreamState> streams_;
   std::unordered_map<uint64_t, VectorClock> tickets_;  ///< by key_of()
@@ -349,10 +358,67 @@ class RankRaces {
   std::vector<Race> races_;
 };
 
+/// What RankRaces reads of a rank, and when other lanes start beside the first, as one number.
+class OrderDigest {
+ public:
+  OrderDigest(const Journal& journal, int32_t rank) {
+    for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+      add(journal.lane(rank, lane));
+    }
+    add_starts(journal, rank);
+  }
+  size_t value() const { return value_; }
+
+ private:
+  template <class... Numbers>
+  void add_all(const Numbers&... numbers) {
+    (boost::hash_combine(value_, static_cast<uint64_t>(numbers)), ...);
+  }
+
+  void add(const LaneJournal& rows) {
+    add_all(rows.size());
+    for (int64_t number = 0; number < rows.size(); ++number) {
+      const Row row = rows.row(number);
+      const RowLists lists = rows.lists_of(row);
+      add_all(row.row, row.kind, row.kernel, row.stream.value, row.sequence, row.site.value);
+      if (row.row != RowKind::op) {
+        add_all(row.peer, row.tag);
+      }
+      add_all(lists.after.size(), lists.reads.size(), lists.writes.size());
+      for (const Ticket after : lists.after) {
+        add_all(after.lane.value, after.sequence);
+      }
+      for (const auto& slices : {lists.reads, lists.writes}) {
+        for (const Slice& slice : slices) {
+          add_all(slice.buffer.value, slice.dtype, slice.begin, slice.elements);
+        }
+      }
+    }
+  }
+
+  void add_starts(const Journal& journal, int32_t rank) {
+    const LaneJournal& first = journal.lane(rank, 0);
+    for (int32_t lane = 1; lane < journal.lanes(rank); ++lane) {
+      const Time issue = first_issue(journal.lane(rank, lane));
+      int64_t number = 0;
+      while (number < first.size() && time_past(journal, rank, first.row(number)) <= issue) {
+        ++number;
+      }
+      add_all(number);
+    }
+  }
+
+  size_t value_ = 0;
+};
+
 }  // namespace
 
 std::vector<Race> races_of(const Journal& journal, int32_t rank) {
   return RankRaces(journal, rank).run();
+}
+
+size_t order_digest(const Journal& journal, int32_t rank) {
+  return OrderDigest(journal, rank).value();
 }
 
 }  // namespace lockstep

@@ -99,13 +99,18 @@ std::vector<Finding> no_race(const RunResult& run) {
   // Where no statement is known, the texts distinguish uses.
   using Key = std::tuple<std::string, SiteId, SiteId, std::string, std::string>;
   std::map<Key, Group> groups;
-  std::map<int32_t, std::vector<Race>> of_journals;  // ranks that share one have the same races
+  std::map<size_t, std::vector<Race>> known;                // by order_digest()
+  std::map<int32_t, const std::vector<Race>*> of_journals;  // ranks that share one have the same
   for (int32_t rank = 0; rank < run.journal->ranks(); ++rank) {
     const int32_t own = run.journal->own_rank(rank);
     if (own == rank) {
-      of_journals.insert_or_assign(rank, races_of(*run.journal, rank));
+      const size_t digest = order_digest(*run.journal, rank);
+      const auto found = known.find(digest);
+      of_journals[rank] = found != known.end()
+                              ? &found->second
+                              : &known.emplace(digest, races_of(*run.journal, rank)).first->second;
     }
-    for (const Race& race : of_journals.at(own)) {
+    for (const Race& race : *of_journals.at(own)) {
       const Key key(code_of(race), race.first.site, race.second.site, race.first_text,
                     race.second_text);
       Group& group = groups.try_emplace(key, Group{race, {}, {}}).first->second;

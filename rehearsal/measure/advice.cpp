@@ -54,7 +54,7 @@ class Adviser {
       advice_.why_no_base = prober_.stopped() ? "" : prober_.why_not_affordable();
       return;
     }
-    const Probe short_run = prober_.probe(prober_.base());
+    const Probe& short_run = prober_.probe_base();
     advice_.why_no_base = short_run.failure;
     if (is_comparable(short_run)) {
       base_ = *short_run.results;
@@ -65,12 +65,14 @@ class Adviser {
     }
   }
 
-  // Keeps what helps.
   void try_change(const std::string& text, const Scenario& variant) {
-    if (!prober_.affordable()) {
-      return;
+    if (prober_.affordable()) {
+      note_change(text, prober_.probe(variant));
     }
-    const Probe short_run = prober_.probe(variant);
+  }
+
+  // Keeps what helps.
+  void note_change(const std::string& text, const Probe& short_run) {
     if (!is_comparable(short_run)) {
       return;
     }
@@ -152,7 +154,9 @@ class Adviser {
       return;
     }
     if (!advice_.largest_batch_size || doubled <= *advice_.largest_batch_size) {
-      try_change(fmt::format("batch_size: {}", doubled), prober_.with_batch_size(doubled));
+      if (prober_.affordable()) {
+        note_change(fmt::format("batch_size: {}", doubled), prober_.probe_batch_size(doubled));
+      }
     }
     Scenario variant = prober_.with_batch_size(loader_->batch_size->value);
     variant.trainer->accumulate_grad_batches = Placed<int64_t>{prober_.accumulated() * 2, {}};

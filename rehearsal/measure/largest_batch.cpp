@@ -37,7 +37,7 @@ class Search {
         tell_end_of_budget();
         return;
       }
-      const Probe short_run = prober_.probe(prober_.with_batch_size(next * multiple_));
+      const Probe& short_run = prober_.probe_batch_size(next * multiple_);
       if (!short_run.failure.empty()) {
         advice_.why_no_batch_size =
             fmt::format("with batch_size {} {}", next * multiple_, short_run.failure);

@@ -125,9 +125,7 @@ Scenario Prober::with_batch_size(int64_t batch_size) const {
 }
 
 Scenario Prober::base() const {
-  return may_change_batch() && may_list(loader_->batch_size->value)
-             ? with_batch_size(loader_->batch_size->value)
-             : shortened();
+  return may_try_own_batch() ? with_batch_size(loader_->batch_size->value) : shortened();
 }
 
 int64_t Prober::samples_for(int64_t batch_size) const {
@@ -166,6 +164,24 @@ Probe Prober::probe(const Scenario& variant) {
   spent_ += cost_of(run);
   stopped_ = stopped_ || !run.undecided.empty();
   return probe_of(run);
+}
+
+const Probe& Prober::probe_batch_size(int64_t batch_size) {
+  const auto known = of_batch_sizes_.find(batch_size);
+  return known != of_batch_sizes_.end()
+             ? known->second
+             : of_batch_sizes_.emplace(batch_size, probe(with_batch_size(batch_size)))
+                   .first->second;
+}
+
+const Probe& Prober::probe_base() {
+  if (may_try_own_batch()) {
+    return probe_batch_size(loader_->batch_size->value);
+  }
+  if (!of_base_) {
+    of_base_ = probe(base());
+  }
+  return *of_base_;
 }
 
 // Values that are listed sample by sample are of so many samples and no more.

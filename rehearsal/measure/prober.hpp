@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -52,6 +53,9 @@ class Prober {
   int64_t largest_listed() const;  ///< the largest batch size that may be tried
 
   Probe probe(const Scenario& variant);
+  /// Of with_batch_size() and of base(); each is run once.
+  const Probe& probe_batch_size(int64_t batch_size);
+  const Probe& probe_base();
   /// One more variant may be run, where all may take so many operations.
   bool affordable(int64_t most = operations_max) const;
   /// "takes 363 k operations ..": why no more variants were tried.
@@ -61,6 +65,9 @@ class Prober {
 
  private:
   int64_t samples_for(int64_t batch_size) const;
+  bool may_try_own_batch() const {
+    return may_change_batch() && may_list(loader_->batch_size->value);
+  }
 
   const Rehearsal& rehearsal_;
   const RehearseRequest& request_;
@@ -68,6 +75,8 @@ class Prober {
   int64_t spent_ = 0;
   int64_t longest_ = 0;  ///< operations of one variant
   bool stopped_ = false;
+  std::map<int64_t, Probe> of_batch_sizes_;
+  std::optional<Probe> of_base_;  ///< where its batch is none that may be tried
 };
 
 }  // namespace lockstep::cli
