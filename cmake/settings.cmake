@@ -56,8 +56,7 @@ set(LOCKSTEP_FUZZ_OPTIONS -O1 -fsanitize=fuzzer-no-link,address,undefined
 
 # Folders whose code runs once for a command, not once for an operation: compiled with -O1, which
 # takes a third less time.
-set(LOCKSTEP_COLD "^(cli|explain|io|model_(cluster|metric|network|scenario)$|model_trainer_(prepare|framework)|\
-rehearsal_(accuracy|calibrate|collective|coverage|elastic|explore|findings|judge|launch|plan|run|sweep|text)|rehearsal$)")
+set(LOCKSTEP_COLD "^(cli|explain|io|model_(cluster|expression|metric|network|scenario)$|model_network_tensor_parallel|model_(strategy|trainer|user_program)|properties_(invariants|logged)|rehearsal)")
 
 # lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that
 # includes all of them, since most of a compilation is the headers that they share. So names in the
