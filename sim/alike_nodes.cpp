@@ -114,7 +114,9 @@ std::optional<AlikeNodes> AlikeNodes::of(const std::vector<DeviceNumber>& device
   while (on_node < devices.size() && devices[on_node].value < per_node) {
     ++on_node;
   }
-  if (on_node == 0 || devices.size() % on_node != 0 || devices.size() != ranks.ranks()) {
+  constexpr size_t nodes_min = 3;  // of fewer, hardly any is like another
+  if (on_node == 0 || devices.size() % on_node != 0 || devices.size() != ranks.ranks() ||
+      devices.size() / on_node < nodes_min) {
     return std::nullopt;
   }
   std::vector<bool> is_alone(devices.size() / on_node, false);

@@ -15,7 +15,8 @@ namespace lockstep::sim {
 /// first node of each class existed.
 class AlikeNodes {
  public:
-  /// `devices`: by rank. Nothing: they do not lie at the same places in all nodes.
+  /// `devices`: by rank. Nothing: they do not lie at the same places in all nodes, or there are
+  /// fewer than three.
   static std::optional<AlikeNodes> of(const std::vector<DeviceNumber>& devices,
                                       const Topology& topology, const RankClasses& ranks);
 

@@ -210,9 +210,10 @@ WideCase wide_training(int first_kind, int end_kind) {
   const bool has_neighbours = kind < 4;
   const int nodes = kind == 0                  ? *rc::gen::element(12, 18, 24)
                     : has_neighbours           ? *rc::gen::element(6, 12, 24)
-                    : kind < first_of_replicas ? *rc::gen::element(3, 6, 12, 20, 24)
-                                               : *rc::gen::element(2, 3, 4, 5, 6);
-  const int devices = *rc::gen::element(1, 1, 2, 3);
+                    : kind < first_of_replicas ? *rc::gen::element(1, 2, 3, 6, 12, 20, 24)
+                                               : *rc::gen::element(1, 1, 2, 3, 4, 5, 6);
+  // On few nodes ranks are alike beside each other: some share a PCIe switch, some do not.
+  const int devices = nodes < 3 ? *rc::gen::element(3, 4, 5, 8) : *rc::gen::element(1, 1, 2, 3);
   const int ranks = nodes * devices;
   const int batch = kind == 0 ? micro_batches : *rc::gen::inRange(1, 4);
   const int samples = *rc::gen::inRange(2, 9) * batch * ranks + *rc::gen::element(0, 0, 1, -1);

@@ -40,18 +40,19 @@ class JoinedNodes {
   std::vector<size_t> joined_;  ///< by node: itself, or one before it in its unit
 };
 
+/// Units that are alike.
+struct AlikeUnits {
+  size_t first = 0;                              ///< unit
+  std::vector<std::optional<uint32_t>> classes;  ///< of ranks, by place
+};
+
 /// The ranks of a unit in their order.
 struct NodesTogether {
   std::vector<uint32_t> places;                 ///< what the rank at each is, and among whom
   std::map<uint32_t, uint32_t> neighbourhoods;  ///< numbered within the unit
   uint32_t ranks = 0;
-  size_t classed = 0;  ///< ranks that have a class by now
-};
-
-/// Units that are alike.
-struct AlikeUnits {
-  size_t first = 0;                              ///< unit
-  std::vector<std::optional<uint32_t>> classes;  ///< of ranks, by place
+  size_t classed = 0;           ///< ranks that have a class by now
+  AlikeUnits* alike = nullptr;  ///< to which it belongs, once that was asked
 };
 
 /// The ranks of a column in their order.
@@ -127,8 +128,11 @@ std::optional<RankClasses> alike_units(const std::vector<uint32_t>& numbers,
   for (size_t rank = 0; rank < numbers.size(); ++rank) {
     const size_t name = nodes.unit_of(rank);
     NodesTogether& unit = units[name];
-    AlikeUnits& same = alike.try_emplace(unit.places, AlikeUnits{name, {}}).first->second;
-    same.classes.resize(unit.ranks);
+    if (unit.alike == nullptr) {
+      unit.alike = &alike.try_emplace(unit.places, AlikeUnits{name, {}}).first->second;
+      unit.alike->classes.resize(unit.ranks);
+    }
+    AlikeUnits& same = *unit.alike;
     std::optional<uint32_t>& number = same.classes[unit.classed++];
     if (firsts[rank] > rank || (!number && same.first != name)) {
       return std::nullopt;

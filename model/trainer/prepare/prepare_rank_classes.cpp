@@ -297,9 +297,8 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   const int32_t per_node = options.ranks_per_node;
   const bool has_nodes =
       per_node > 0 && options.world_size % per_node == 0 && options.ranks_of_nodes.empty();
-  if (!may_have_classes(preparation, world) || !has_nodes || options.world_size / per_node < 3 ||
-      program.store || program.saved || !program.arguments_of_ranks.empty() ||
-      !program.plans_of_ranks.empty()) {
+  if (!may_have_classes(preparation, world) || !has_nodes || program.store || program.saved ||
+      !program.arguments_of_ranks.empty() || !program.plans_of_ranks.empty()) {
     return nullptr;
   }
   Differences differences;
