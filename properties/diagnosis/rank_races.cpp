@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <boost/container_hash/hash.hpp>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "model/core/queue_name.hpp"
+#include "properties/diagnosis/lane_times.hpp"
 
 namespace lockstep {
 
@@ -34,27 +34,6 @@ std::string stream_text(const Journal& journal, StreamId stream) {
   }
   return device.value == 0 ? fmt::format("stream {}", name)
                            : fmt::format("stream {} of device {}", name, device.value);
-}
-
-// When the first operation of a lane was submitted.
-Time first_issue(const LaneJournal& rows) {
-  Time first = Time::max();
-  rows.for_each([&](const Row& row) {
-    if (row.row == RowKind::op) {
-      first = std::min(first, rows.completion(row.sequence).issue);
-    }
-  });
-  return first;
-}
-
-// The earliest time at which the first lane can have been past a row of its own; 0 when it has
-// none.
-Time time_past(const Journal& journal, int32_t rank, const Row& row) {
-  if (row.row == RowKind::op) {
-    return journal.lane(rank, 0).completion(row.sequence).issue;
-  }
-  const bool settles = row.row == RowKind::settle && row.peer < journal.lanes(rank);
-  return settles ? journal.lane(rank, row.peer).completion(row.sequence).finish : Time();
 }
 
 class RankRaces {
@@ -358,67 +337,10 @@ class RankRaces {
   std::vector<Race> races_;
 };
 
-/// What RankRaces reads of a rank, and when other lanes start beside the first, as one number.
-class OrderDigest {
- public:
-  OrderDigest(const Journal& journal, int32_t rank) {
-    for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
-      add(journal.lane(rank, lane));
-    }
-    add_starts(journal, rank);
-  }
-  size_t value() const { return value_; }
-
- private:
-  template <class... Numbers>
-  void add_all(const Numbers&... numbers) {
-    (boost::hash_combine(value_, static_cast<uint64_t>(numbers)), ...);
-  }
-
-  void add(const LaneJournal& rows) {
-    add_all(rows.size());
-    for (int64_t number = 0; number < rows.size(); ++number) {
-      const Row row = rows.row(number);
-      const RowLists lists = rows.lists_of(row);
-      add_all(row.row, row.kind, row.kernel, row.stream.value, row.sequence, row.site.value);
-      if (row.row != RowKind::op) {
-        add_all(row.peer, row.tag);
-      }
-      add_all(lists.after.size(), lists.reads.size(), lists.writes.size());
-      for (const Ticket after : lists.after) {
-        add_all(after.lane.value, after.sequence);
-      }
-      for (const auto& slices : {lists.reads, lists.writes}) {
-        for (const Slice& slice : slices) {
-          add_all(slice.buffer.value, slice.dtype, slice.begin, slice.elements);
-        }
-      }
-    }
-  }
-
-  void add_starts(const Journal& journal, int32_t rank) {
-    const LaneJournal& first = journal.lane(rank, 0);
-    for (int32_t lane = 1; lane < journal.lanes(rank); ++lane) {
-      const Time issue = first_issue(journal.lane(rank, lane));
-      int64_t number = 0;
-      while (number < first.size() && time_past(journal, rank, first.row(number)) <= issue) {
-        ++number;
-      }
-      add_all(number);
-    }
-  }
-
-  size_t value_ = 0;
-};
-
 }  // namespace
 
 std::vector<Race> races_of(const Journal& journal, int32_t rank) {
   return RankRaces(journal, rank).run();
-}
-
-size_t order_digest(const Journal& journal, int32_t rank) {
-  return OrderDigest(journal, rank).value();
 }
 
 }  // namespace lockstep

@@ -10,8 +10,4 @@ namespace lockstep {
 /// All races on one rank, in the order in which its lanes came to them.
 std::vector<Race> races_of(const Journal& journal, int32_t rank);
 
-/// A hash of all that races_of() goes by. Ranks whose hashes are equal have the same races: that
-/// two of n different ranks have the same is as likely as n^2 / 2^65.
-size_t order_digest(const Journal& journal, int32_t rank);
-
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "properties/diagnosis/order_digest.hpp"
 #include "properties/diagnosis/rank_races.hpp"
 #include "properties/diagnosis/remedy.hpp"
 #include "properties/invariants/matched_collectives.hpp"
