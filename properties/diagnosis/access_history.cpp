@@ -22,25 +22,35 @@ void VectorClock::set(size_t component, uint32_t count) {
 
 std::vector<Race> AccessHistory::add(const Access& access, const VectorClock& clock) {
   std::vector<Race> races;
-  for (const Access& earlier : accesses_) {
-    const bool same_operation =
-        earlier.component == access.component && earlier.count == access.count;
-    const bool collides = earlier.writes || access.writes || access.releases;
-    if (collides && !same_operation && earlier.slice.overlaps(access.slice) &&
-        !earlier.before(clock)) {
-      races.push_back({earlier, access, {}, {}});
+  size_t kept = 0;
+  for (size_t number = 0; number < accesses_.size(); ++number) {
+    const Access& earlier = accesses_[number];
+    if (earlier.slice.overlaps(access.slice)) {
+      const bool same_operation =
+          earlier.component == access.component && earlier.count == access.count;
+      const bool collides = earlier.writes || access.writes || access.releases;
+      const bool ordered = earlier.before(clock);
+      if (collides && !same_operation && !ordered) {
+        races.push_back({earlier, access, {}, {}});
+      }
+      // Whoever is ordered after this use is ordered after what it covers and follows.
+      const bool inside = access.slice.begin <= earlier.slice.begin &&
+                          earlier.slice.begin + earlier.slice.elements <=
+                              access.slice.begin + access.slice.elements;
+      const bool replaces = access.writes || (access.reads && !earlier.writes);
+      if (inside && replaces && ordered) {
+        continue;
+      }
     }
+    if (kept != number) {
+      accesses_[kept] = earlier;
+    }
+    ++kept;
   }
-  // Whoever is ordered after this use is ordered after what it covers and follows.
-  const auto covered = [&](const Access& earlier) {
-    const bool inside =
-        access.slice.begin <= earlier.slice.begin &&
-        earlier.slice.begin + earlier.slice.elements <= access.slice.begin + access.slice.elements;
-    const bool replaces = access.writes || (access.reads && !earlier.writes);
-    return inside && replaces && earlier.before(clock);
-  };
-  std::erase_if(accesses_, covered);
-  accesses_.push_back(access);
+  accesses_.resize(kept);
+  if (access.slice.elements > 0) {
+    accesses_.push_back(access);
+  }
   return races;
 }
 

@@ -73,10 +73,29 @@ void add_host_link(const std::vector<uint32_t>& numbers, const NodePlaces& place
   std::sort(what.begin() + here, what.end());
 }
 
+// Where each rank is a column, and its node the neighbourhood.
+std::vector<size_t> first_ranks_of_nodes(const std::vector<uint32_t>& numbers,
+                                         const NodePlaces& places) {
+  const auto per_node = static_cast<size_t>(places.ranks_per_node);
+  std::vector<size_t> firsts(numbers.size());
+  std::vector<std::vector<size_t>> what(per_node);  // of the ranks of a node, by place
+  for (size_t rank = 0; rank < numbers.size(); ++rank) {
+    const size_t place = rank % per_node;
+    what[place].assign(1, numbers[rank]);
+    add_host_link(numbers, places, rank, what[place]);
+    const auto first = std::ranges::find(what, what[place]) - what.begin();
+    firsts[rank] = rank - place + static_cast<size_t>(first);
+  }
+  return firsts;
+}
+
 // By rank: the one at its place in the first column of its neighbourhood that is like its own.
 std::vector<size_t> ranks_of_first_columns(const std::vector<uint32_t>& numbers,
                                            const NodePlaces& places,
                                            const Neighbourhoods& neighbourhoods) {
+  if (neighbourhoods.are_nodes) {
+    return first_ranks_of_nodes(numbers, places);
+  }
   std::vector<size_t> firsts(numbers.size());
   std::iota(firsts.begin(), firsts.end(), size_t{0});
   if (neighbourhoods.columns.empty()) {
