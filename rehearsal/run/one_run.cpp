@@ -356,12 +356,12 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, Fold
   return run;
 }
 
-// Ranks that did the same up to where a run went wrong differ by what went wrong.
+// Ranks that did the same until a run went wrong differ by what went wrong, but not in memory.
 bool needs_all_ranks(const OneRun& run, const RunRequest& request) {
-  const auto has_ended = [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; };
-  const bool ended_well =
-      !run.result.hung && std::ranges::all_of(run.result.ends.distinct(), has_ended);
-  return request.names_all_ranks && !ended_well;
+  const bool end_alike = std::ranges::all_of(run.result.ends.distinct(), [](const RankEnd& end) {
+    return end.kind == RankEnd::Kind::finished || end.out_of_memory;
+  });
+  return request.names_all_ranks && (run.result.hung || !end_alike);
 }
 
 /// Whether the run is an answer; else `folding` says what may stand for more in the next one.

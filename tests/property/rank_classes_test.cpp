@@ -97,6 +97,7 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& of_all) {
       expect_same_lane({*run.result.journal, rank}, {*of_all.result.journal, rank}, lane);
     }
     RC_ASSERT(run.result.ends[at].kind == of_all.result.ends[at].kind);
+    RC_ASSERT(run.result.ends[at].message == of_all.result.ends[at].message);
     const RankLog& log = run.preparation.log->ranks[at];
     const RankLog& log_of_all = of_all.preparation.log->ranks[at];
     RC_ASSERT(log.steps == log_of_all.steps);
@@ -135,7 +136,9 @@ std::vector<std::string> texts_of(const std::vector<Finding>& findings) {
   return texts;
 }
 
-void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wides) {
+/// `least_folded`: the share of cases in which some rank runs for others.
+void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wides,
+                   double least_folded) {
   Distribution distribution;
   const bool held = holds(property, cases, [&] {
     const WideCase wide = *wides;
@@ -154,6 +157,9 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
     RC_ASSERT(of_all.preparation.options.classes == nullptr);
     const bool is_folded = run.preparation.options.classes != nullptr;
     distribution.count(is_folded ? "some run for others" : "each runs");
+    if (cli::ran_out_of_memory(of_all)) {
+      distribution.count(is_folded ? "out of memory, folded" : "out of memory");
+    }
     distribution.count(fmt::format("{}{}", run.preparation.strategy, is_folded ? " folded" : ""));
     expect_same(run, of_all);
     expect_same(cli::measure(run), cli::measure(of_all));
@@ -162,19 +168,20 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
   });
   distribution.print(property);
   REQUIRE(held);
-  CHECK(distribution.share("some run for others") >= 0.15);
-  CHECK(distribution.share("not run") <= 0.1);
+  CHECK(distribution.share("some run for others") >= least_folded);
+  CHECK(distribution.share("not run") <= 0.15);
 }
 
 }  // namespace
 
 TEST_CASE("a rank that runs for others does what they would have done") {
-  check_classes("a rank that runs for others does what they would have done", 120, wide_cases());
+  check_classes("a rank that runs for others does what they would have done", 120, wide_cases(),
+                0.15);
 }
 
 TEST_CASE("a rank that exchanges by Bagua, Horovod or averages may run for others, too") {
   check_classes("a rank that exchanges by Bagua, Horovod or averages may run for others, too", 80,
-                wide_exchange_cases());
+                wide_exchange_cases(), 0.05);
 }
 
 }  // namespace rank_classes_test

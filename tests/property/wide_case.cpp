@@ -213,7 +213,7 @@ WideCase wide_training(int first_kind, int end_kind) {
                     : kind < first_of_replicas ? *rc::gen::element(1, 2, 3, 6, 12, 20, 24)
                                                : *rc::gen::element(1, 1, 2, 3, 4, 5, 6);
   // On few nodes ranks are alike beside each other: some share a PCIe switch, some do not.
-  const int devices = nodes < 3 ? *rc::gen::element(3, 4, 5, 8) : *rc::gen::element(1, 1, 2, 3);
+  const int devices = nodes < 3 ? *rc::gen::element(3, 5, 8, 8) : *rc::gen::element(1, 1, 2, 3);
   const int ranks = nodes * devices;
   const int batch = kind == 0 ? micro_batches : *rc::gen::inRange(1, 4);
   const int samples = *rc::gen::inRange(2, 9) * batch * ranks + *rc::gen::element(0, 0, 1, -1);
@@ -237,17 +237,20 @@ WideCase wide_training(int first_kind, int end_kind) {
           ? fmt::format(", val: {{samples: {}, batch_size: 2}}", *rc::gen::inRange(1, 40))
           : std::string();
   const std::string program = one_of(hooks());
+  // Some of the models fit.
+  const std::string memory =
+      one_of({"", "", "", "", "", "", ", gpu: {memory: 24 KiB}", ", gpu: {memory: 96 KiB}"});
   return {fmt::format(
       "version: 1\n"
       "versions: {{lightning: \"{}\"}}\n"
-      "cluster: {{preset: dgx-a100, nodes: {}}}\n"
+      "cluster: {{preset: dgx-a100, nodes: {}{}}}\n"
       "optimizer: {{{}}}\n"
       "model: {{input: [6], layers: [{{Linear: [6, {}]}}, {}, {{Linear: [{}, 3]}}], loss: "
       "MSELoss}}\n"
       "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
       "trainer: {{accelerator: gpu, devices: {}{}, strategy: {}, max_epochs: {}{}}}\n"
       "{}{}",
-      way.lightning, nodes, way.optimizer, hidden,
+      way.lightning, nodes, memory, way.optimizer, hidden,
       has_neighbours ? "ReLU" : one_of({"ReLU", fmt::format("{{BatchNorm1d: {}}}", hidden)}),
       hidden, std::max(samples, 1), own_size.empty() ? fmt::to_string(batch) : own_size, loader,
       validation, devices, way.by_horovodrun ? "" : fmt::format(", num_nodes: {}", nodes),
