@@ -50,12 +50,14 @@ std::string wrapped() {
 }
 
 WayToTrain fsdp() {
-  return {
-      fmt::format("{{FSDPStrategy: {{sharding_strategy: {}, use_orig_params: {}, cpu_offload: {}, "
-                  "state_dict_type: {}, sync_module_states: {}{}}}}}",
-                  one_of({"FULL_SHARD", "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"}),
-                  one_of({"true", "true", "true", "false"}), one_of({"false", "false", "true"}),
-                  one_of({"full", "sharded"}), one_of({"false", "true"}), wrapped())};
+  const std::string sharding =
+      one_of({"FULL_SHARD", "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"});
+  return {fmt::format(
+      "{{FSDPStrategy: {{sharding_strategy: {}, use_orig_params: {}, cpu_offload: {}, "
+      "state_dict_type: {}, sync_module_states: {}{}}}}}",
+      sharding, one_of({"true", "true", "true", "false"}), one_of({"false", "false", "true"}),
+      one_of({"full", "sharded"}), one_of({"false", "true"}),
+      sharding == "HYBRID_SHARD" ? ", auto_wrap_policy: [Linear]" : wrapped())};
 }
 
 WayToTrain fsdp2(int ranks) {
@@ -178,6 +180,7 @@ std::string horovodrun_of(const Devices& devices) {
 constexpr int first_of_replicas = 11;
 /// Below it, of replicas, they exchange in another way than ddp.
 constexpr int first_of_ddp = 15;
+constexpr int end_of_kinds = 20;
 
 WayToTrain way_to_train(int kind, const Devices& devices) {
   switch (kind) {
@@ -224,8 +227,9 @@ WideCase wide_training(int first_kind, int end_kind) {
   const WayToTrain way = way_to_train(kind, {nodes, devices});
   const std::string bf16 =
       way.lightning.starts_with("1.") ? ", precision: bf16" : ", precision: bf16-mixed";
-  std::string trainer = one_of(
-      {"", ", accumulate_grad_batches: 2", bf16, ", gradient_clip_val: 0.5", ", max_steps: 5"});
+  const bool clips = way.strategy.find("FSDPStrategy") == std::string::npos;
+  std::string trainer = one_of({"", ", accumulate_grad_batches: 2", bf16,
+                                clips ? ", gradient_clip_val: 0.5" : "", ", max_steps: 5"});
   trainer += one_of({"", "", ", enable_checkpointing: false",
                      ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 3}}]"});
   trainer += one_of({"", "", ", num_sanity_val_steps: 0"});
@@ -264,8 +268,11 @@ WideCase wide_megatron() {
   constexpr int devices = 8;
   const int nodes = *rc::gen::element(3, 4, 6);
   const int tensor_ranks = *rc::gen::element(2, 4, 4, 8, 8);
-  const int stages = *rc::gen::element(1, 2, nodes % 3 == 0 ? 3 : 2);
-  const int context_ranks = *rc::gen::element(1, 1, 1, 2);
+  const auto if_divides = [&](int wanted, int others) {
+    return nodes * devices % (wanted * others) == 0 ? wanted : 1;
+  };
+  const int stages = if_divides(*rc::gen::element(1, 2, nodes % 3 == 0 ? 3 : 2), tensor_ranks);
+  const int context_ranks = if_divides(*rc::gen::element(1, 1, 1, 2), tensor_ranks * stages);
   const int replicas = nodes * devices / (tensor_ranks * stages * context_ranks);
   const int of_replica = micro_batches * *rc::gen::inRange(1, 3);
   const int steps = *rc::gen::inRange(1, 4);
@@ -340,18 +347,19 @@ WideCase wide_bare_program() {
 
 }  // namespace
 
-std::string text_of(const WideCase& wide, bool all_ranks) {
-  return wide.text + fmt::format("verify: {{numerics: false, all_ranks: {}}}\n", all_ranks);
+std::string text_of(const WideCase& wide, bool all_ranks, bool all_steps) {
+  return wide.text + fmt::format("verify: {{numerics: false, all_ranks: {}, all_steps: {}}}\n",
+                                 all_ranks, all_steps);
 }
 
 std::ostream& operator<<(std::ostream& out, const WideCase& wide) {
-  return out << text_of(wide, false);
+  return out << text_of(wide, false, false);
 }
 
 rc::Gen<WideCase> wide_cases() {
   return rc::gen::exec([] {
     switch (*rc::gen::element(0, 0, 0, 1, 2)) {
-      case 0: return wide_training(0, first_of_ddp + 5);
+      case 0: return wide_training(0, end_of_kinds);
       case 1: return wide_megatron();
       default: return wide_bare_program();
     }

@@ -12,7 +12,7 @@ struct WideCase {
   std::string text;
 };
 
-std::string text_of(const WideCase& wide, bool all_ranks);
+std::string text_of(const WideCase& wide, bool all_ranks, bool all_steps);
 std::ostream& operator<<(std::ostream& out, const WideCase& wide);
 
 /// Trainings under every strategy whose ranks may do the same, and programs without a trainer.

@@ -76,4 +76,20 @@ TEST_CASE("each thing that may make a race is part of the digest") {
   differs([](Uses& uses) { std::swap(uses.read, uses.written); });
 }
 
+TEST_CASE("a lane that starts later beside the first is part of the digest") {
+  const auto digest = [](bool starts_later) {
+    const Uses uses;
+    JournalBuilder journal(1);
+    const auto work = [&](int32_t lane) {
+      journal.op(0, uses.kernel, {{}, {uses.read}, {uses.written}, {}}, Outcome::ok,
+                 LaneId{static_cast<uint16_t>(lane)});
+    };
+    work(0);
+    work(starts_later ? 0 : 1);
+    work(starts_later ? 1 : 0);
+    return order_digest(journal.journal(), 0);
+  };
+  CHECK(digest(true) != digest(false));
+}
+
 }  // namespace order_digest_test
