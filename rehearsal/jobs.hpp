@@ -16,8 +16,9 @@ struct Job {
   std::shared_ptr<const Scenario> scenario;
   std::shared_ptr<const Sources> sources;
   bool asked = true;      ///< false: only because an expectation of another case names it
-  bool left_out = false;  ///< not rehearsed: other cases cover what it does, or
-  std::string refusal{};  ///< why the world that was asked for does not take it
+  bool left_out = false;  ///< not rehearsed
+  /// Why: the world that was asked for does not take it; empty: other cases cover what it does.
+  std::string refusal{};
   Rehearsal result{};
 };
 
