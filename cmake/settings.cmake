@@ -47,6 +47,17 @@ if(LOCKSTEP_FUZZ)
   add_compile_options(-fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=fuzzer-no-link,address,undefined)
 endif()
+# A simulated operation is allocated and freed on its own. Microsoft's allocator takes a sixth off the
+# time of `run` and `verify`; without it the C library's does the same work.
+add_library(lockstep_allocator INTERFACE)
+find_library(LOCKSTEP_MIMALLOC mimalloc)
+mark_as_advanced(LOCKSTEP_MIMALLOC)
+if(LOCKSTEP_MIMALLOC AND NOT LOCKSTEP_SANITIZE AND NOT LOCKSTEP_FUZZ)
+  # Nothing names it: it takes the place of malloc when it is loaded.
+  target_link_options(lockstep_allocator INTERFACE
+    -Wl,--push-state,--no-as-needed,${LOCKSTEP_MIMALLOC},--pop-state)
+endif()
+
 # What reads bytes that somebody else wrote. Only there fuzzing looks for coverage and bad accesses: the
 # sanitizers make a compilation three times as long.
 set(LOCKSTEP_FUZZED "^(io|model_(core|expression|scenario|cluster))")

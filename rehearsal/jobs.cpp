@@ -112,6 +112,7 @@ bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges
   std::vector<CaseWork> cases;
   for (const Job* job : rehearsed) {
     cases.push_back({job->source, job->scenario, job->sources, request});
+    cases.back().request.threads = std::max(1, threads / static_cast<int>(rehearsed.size()));
     if (request.deadline != nullptr) {
       cases.back().request.deadline =
           std::make_shared<const Deadline>(request.deadline->for_another_case());

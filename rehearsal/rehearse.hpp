@@ -22,6 +22,7 @@ struct RehearseRequest {
   std::shared_ptr<Progress> progress{};
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run
   DeviceRequest device{};                                      ///< of World::processes
+  int threads = 1;  ///< that may work for one case; the result does not depend on it
 };
 
 /// Loads nothing itself: `scenario` is one of what `source` loads to. `source` is read again for

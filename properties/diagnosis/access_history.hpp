@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/core/buffer.hpp"
@@ -12,11 +14,14 @@ namespace lockstep {
 /// A vector clock over the lanes and streams of one rank: what has certainly happened before.
 class VectorClock {
  public:
-  void join(const VectorClock& other);
+  void join(std::span<const uint32_t> counts);
+  void join(const VectorClock& other) { join(other.counts_); }
   uint32_t at(size_t component) const {
     return component < counts_.size() ? counts_[component] : 0;
   }
   void set(size_t component, uint32_t count);
+  void clear() { counts_.clear(); }
+  std::span<const uint32_t> counts() const { return counts_; }
 
  private:
   std::vector<uint32_t> counts_;
@@ -47,11 +52,25 @@ struct Race {
 /// The uses of one buffer that a later one could still collide with.
 class AccessHistory {
  public:
-  /// Returns the races with earlier uses; `clock`: what happened before this use.
+  /// Returns the races with earlier uses, in the order of these; `clock`: what happened before this
+  /// use. Takes a time that follows from how many earlier uses overlap this one, not from how many
+  /// there are: a fused buffer has a use for each of its parameters.
   std::vector<Race> add(const Access& access, const VectorClock& clock);
 
  private:
-  std::vector<Access> accesses_;
+  struct Earlier {
+    Access access;
+    uint64_t number = 0;  ///< in the order of uses
+  };
+  /// Uses of slices of fewer than 2^k elements and not fewer than half of that, by where they
+  /// begin.
+  using OfOneLength = std::vector<Earlier>;
+
+  void pass(OfOneLength& uses, size_t exponent, const Access& access, const VectorClock& clock);
+
+  std::vector<OfOneLength> by_length_;  ///< k from 0 on
+  uint64_t added_ = 0;
+  std::vector<std::pair<uint64_t, Race>> found_;  ///< scratch of one use
 };
 
 }  // namespace lockstep

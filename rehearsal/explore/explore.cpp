@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "properties/diagnosis/shrink.hpp"
 #include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
+#include "rehearsal/explore/unknown_choices.hpp"
 #include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/run/run_ahead.hpp"
 #include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
@@ -23,6 +27,8 @@ constexpr uint64_t drawn_orders = 8;
 // Once an error is found, this many further schedules look for others.
 constexpr int64_t schedules_after_error = 64;
 constexpr size_t choices_tried_in_turn = 6;  // 2^6 schedules
+// Two longer runs at once would take much memory.
+constexpr int64_t operations_ahead_max = 2'000'000;
 
 // Fewer of a long run: no step of a drawn order is left out.
 uint64_t orders_drawn_of(const OneRun& run) {
@@ -35,38 +41,6 @@ uint64_t orders_drawn_of(const OneRun& run) {
 }
 
 using Key = std::tuple<std::vector<uint32_t>, uint32_t, std::vector<uint32_t>, bool>;
-
-// The first `unknown` that ranks took otherwise in the same turn; none where all that came there
-// took it alike.
-SiteId unknown_taken_apart(const OneRun& run) {
-  std::map<std::pair<SiteId, int32_t>, int64_t> turns;
-  std::map<std::pair<SiteId, int64_t>, uint32_t> taken;
-  for (const FreeChoice& choice : run.free_choices) {
-    const int64_t turn = turns[{choice.site, choice.rank}]++;
-    const auto [known, fresh] = taken.try_emplace({choice.site, turn}, choice.taken);
-    if (!fresh && known->second != choice.taken) {
-      return choice.site;
-    }
-  }
-  return no_site;
-}
-
-std::string rank_choices(const OneRun& run, const Sites& sites) {
-  const bool all = std::ranges::all_of(run.free_choices,
-                                       [](const FreeChoice& choice) { return choice.taken != 0; });
-  if (all && run.free_choices.size() > 1) {
-    return "if every `unknown` is true";
-  }
-  std::string text;
-  size_t told = 0;
-  for (const FreeChoice& choice : run.free_choices) {
-    if (choice.taken != 0 && told++ < 3) {
-      text += fmt::format("{}rank {} takes `unknown` at {} as true", text.empty() ? "if " : ", ",
-                          choice.rank, sites.place(choice.site));
-    }
-  }
-  return told > 3 ? text + fmt::format(" and {} more", told - 3) : text;
-}
 
 class Explorer {
  public:
@@ -121,20 +95,10 @@ class Explorer {
     if (explored_.schedules > 0) {
       tell(request_.progress, fmt::format("order {}", explored_.schedules + 1));
     }
-    RunRequest request{request_.world, request_.lists, schedule, request_.deadline};
-    request.hang_after = request_.hang_after;
-    request.join_timeout = request_.join_timeout;
-    request.ranks_max = request_.ranks_max;
-    request.real = request_.real;
-    request.device = request_.device;
-    request.progress = request_.progress;
-    request.journal_bytes_max = request_.journal_bytes_max;
-    request.arithmetic = request_.arithmetic;
-    request.attempt = request_.attempt;
-    if (begun_ > 0 && request.attempt.store) {
-      request.attempt.store = std::make_shared<MemoryCheckpoints>();
-    }
-    OneRun run = run_once(scenario_, request);
+    RunRequest request = request_of(schedule);
+    OneRun run =
+        ahead_ && ahead_->schedule == schedule ? ahead_->run.get() : run_once(scenario_, request);
+    ahead_.reset();
     ++begun_;
     const bool hangs = run.ran && run.result.hung && run.undecided.empty();
     if (hangs && !request.lists && !is_real(request.world)) {
@@ -156,17 +120,48 @@ class Explorer {
       return;
     }
     explored_.undecided = run.undecided;
-    if (run.undecided.empty()) {
-      collect(run, schedule);
-    }
     if (explored_.schedules == 1) {
       branch_out(run);
     }
     add_flips(run, schedule);
+    if (run.undecided.empty()) {
+      begin_next(run);
+      collect(run, schedule);
+    }
     explored_.sites.merge(run.result.journal->sites);
     if (explored_.schedules == 1) {
       explored_.first = std::move(run);
     }
+  }
+
+  RunRequest request_of(const Schedule& schedule) const {
+    RunRequest request{request_.world, request_.lists, schedule, request_.deadline};
+    request.hang_after = request_.hang_after;
+    request.join_timeout = request_.join_timeout;
+    request.ranks_max = request_.ranks_max;
+    request.real = request_.real;
+    request.device = request_.device;
+    request.progress = request_.progress;
+    request.journal_bytes_max = request_.journal_bytes_max;
+    request.arithmetic = request_.arithmetic;
+    request.attempt = request_.attempt;
+    if (begun_ > 0 && request.attempt.store) {
+      request.attempt.store = std::make_shared<MemoryCheckpoints>();
+    }
+    return request;
+  }
+
+  // The schedule that is next in the queue, on a thread of its own.
+  void begin_next(const OneRun& run) {
+    const bool may = request_.threads > 1 && request_.world == World::simulated &&
+                     !request_.attempt.store && run.result.operations <= operations_ahead_max;
+    if (!may || queue_.empty() || stopped()) {
+      return;
+    }
+    const Schedule& next = queue_.front();
+    RunRequest request = request_of(next);
+    request.progress = nullptr;  // its own would come between those of this thread
+    ahead_.emplace(next, run_ahead([this, request] { return run_once(scenario_, request); }));
   }
 
   void collect(const OneRun& run, const Schedule& schedule) {
@@ -352,6 +347,11 @@ class Explorer {
     }
   }
 
+  struct Ahead {
+    Schedule schedule;
+    std::future<OneRun> run;
+  };
+
   const Scenario& scenario_;
   const ExploreRequest& request_;
   Explored explored_;
@@ -366,6 +366,7 @@ class Explorer {
   bool takes_first_ = false;
   uint64_t drawn_ = 0;  ///< orders
   bool unknowns_ = false;
+  std::optional<Ahead> ahead_;  ///< the run of the schedule that was next in the queue
 };
 
 }  // namespace

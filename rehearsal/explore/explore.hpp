@@ -22,7 +22,10 @@ struct ExploreRequest {
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;
   DeviceRequest device{};                      ///< of World::processes
   Arithmetic arithmetic = Arithmetic::always;  ///< simulated
-  Attempt attempt{};                           ///< its store is that of the first schedule
+  /// One more than 1: the next schedule is run while the findings of another are looked for. The
+  /// result does not depend on it.
+  int threads = 1;
+  Attempt attempt{};  ///< its store is that of the first schedule
 };
 
 /// Combined result of all explored schedules of one scenario.

@@ -26,12 +26,21 @@ int64_t schedules_max(const Scenario& scenario, const RehearseRequest& request) 
 ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& request) {
   // A diagnosis needs to know what waits behind what.
   const bool lists = request.explore || is_real(request.world);
-  return {request.world, schedules_max(scenario, request), lists, request.deadline.get(),
-          request.hang_after, request.join_timeout, request.ranks_max, request.real,
-          request.progress.get(), request.journal_bytes_max, request.device,
-          // What nobody judges is not computed.
-          request.explore || is_real(request.world) ? Arithmetic::always
-                                                    : Arithmetic::where_it_decides};
+  // What nobody judges is not computed.
+  const bool judged = request.explore || is_real(request.world);
+  return {request.world,
+          schedules_max(scenario, request),
+          lists,
+          request.deadline.get(),
+          request.hang_after,
+          request.join_timeout,
+          request.ranks_max,
+          request.real,
+          request.progress.get(),
+          request.journal_bytes_max,
+          request.device,
+          judged ? Arithmetic::always : Arithmetic::where_it_decides,
+          request.threads};
 }
 
 void add_coverage(Rehearsal& rehearsal, const Explored& explored) {

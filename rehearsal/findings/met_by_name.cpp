@@ -9,6 +9,7 @@
 #include "model/trainer/prepare/strategy_arguments.hpp"
 #include "properties/diagnosis/divergence.hpp"
 #include "properties/diagnosis/last_operation.hpp"
+#include "rehearsal/findings/horovod_stall.hpp"
 #include "rehearsal/findings/unnamed_waits.hpp"
 
 namespace lockstep::cli {
@@ -197,12 +198,11 @@ void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings)
   const std::vector<Unmet> unmet = alike(all_unmet);
   const Unmet& first = unmet.front();
   const std::string follows = fmt::format(
-      "Horovod stall: {} {}, and {} never {}. Over MPI Horovod warns after 60 s and names them; "
-      "over "
-      "Gloo it waits without a word and without limit",
+      "Horovod stall: {} {}, and {} never {}. {}",
       first.waiting.phrase() +
           (first.waiting.size() == 1 ? " has handed over" : " have handed over"),
-      names_of(unmet), first.missing.phrase(), first.missing.size() == 1 ? "does" : "do");
+      names_of(unmet), first.missing.phrase(), first.missing.size() == 1 ? "does" : "do",
+      stall_limits(*run.preparation.scenario));
   const auto told = std::ranges::find_if(findings, [&run](const Finding& finding) {
     return is_hang(finding) && is_in_user_code(run, finding);
   });

@@ -65,12 +65,6 @@ class Adviser {
     }
   }
 
-  void try_change(const std::string& text, const Scenario& variant) {
-    if (prober_.affordable()) {
-      note_change(text, prober_.probe(variant));
-    }
-  }
-
   // Keeps what helps.
   void note_change(const std::string& text, const Probe& short_run) {
     if (!is_comparable(short_run)) {
@@ -86,7 +80,8 @@ class Adviser {
     }
   }
 
-  void try_argument(const std::string& name, const PlainValue& value) {
+  void add_argument(const std::string& name, const PlainValue& value,
+                    std::vector<Variant>& variants) const {
     const StrategyEntry* entry = strategies().find(rehearsal_.run.preparation.registered_strategy);
     if (entry == nullptr || !entry->reads(name)) {
       return;
@@ -103,7 +98,7 @@ class Adviser {
     std::erase_if(strategy->arguments,
                   [&](const ObjectArgument& argument) { return argument.name == name; });
     strategy->arguments.push_back({name, value, {}});
-    try_change(fmt::format("{}: {}", name, text_of(value)), variant);
+    variants.push_back({fmt::format("{}: {}", name, text_of(value)), std::move(variant)});
   }
 
   bool waits_for_data() const {
@@ -123,60 +118,67 @@ class Adviser {
     }
     const int64_t own = loader_->num_workers ? loader_->num_workers->value : 0;
     const int64_t most = cores_of_rank();
-    std::optional<Change> best;
-    for (int64_t next = 1; prober_.affordable(); next *= 2) {
-      const int64_t workers = std::min(next, most);
+    std::vector<Variant> variants;
+    for (int64_t next = 1, workers = 0; workers < most; next *= 2) {
+      workers = std::min(next, most);
       if (workers > own) {
-        Scenario variant = prober_.base();
-        variant.data->train.front().num_workers = Placed<int64_t>{workers, {}};
-        const Probe short_run = prober_.probe(variant);
-        ++advice_.tried;
-        if (is_comparable(short_run) && (!best || *short_run.results->prediction.samples_per_s >
-                                                      best->samples_per_s * (1 + least_gain))) {
-          best = change_of(fmt::format("num_workers: {}", workers), *short_run.results);
-        }
-      }
-      if (workers == most) {
-        break;
+        variants.push_back({fmt::format("num_workers: {}", workers), prober_.base()});
+        variants.back().scenario.data->train.front().num_workers = Placed<int64_t>{workers, {}};
       }
     }
+    std::optional<Change> best;
+    prober_.probe_each(variants, [&](const Variant& variant, const Probe& short_run) {
+      ++advice_.tried;
+      if (is_comparable(short_run) && (!best || *short_run.results->prediction.samples_per_s >
+                                                    best->samples_per_s * (1 + least_gain))) {
+        best = change_of(variant.text, *short_run.results);
+      }
+    });
     if (best && best->samples_per_s >= *base_.prediction.samples_per_s * (1 + least_gain)) {
       advice_.changes.push_back(*best);
     }
   }
 
-  void try_batches() {
-    if (!prober_.may_change_batch()) {
-      return;
-    }
+  bool may_double_batch() const {
+    return prober_.may_change_batch() && prober_.may_list(loader_->batch_size->value * 2);
+  }
+
+  void try_doubled_batch() {
     const int64_t doubled = loader_->batch_size->value * 2;
-    if (!prober_.may_list(doubled)) {
-      return;
+    if ((!advice_.largest_batch_size || doubled <= *advice_.largest_batch_size) &&
+        prober_.affordable()) {
+      note_change(fmt::format("batch_size: {}", doubled), prober_.probe_batch_size(doubled));
     }
-    if (!advice_.largest_batch_size || doubled <= *advice_.largest_batch_size) {
-      if (prober_.affordable()) {
-        note_change(fmt::format("batch_size: {}", doubled), prober_.probe_batch_size(doubled));
-      }
-    }
+  }
+
+  Variant with_doubled_accumulation() const {
     Scenario variant = prober_.with_batch_size(loader_->batch_size->value);
     variant.trainer->accumulate_grad_batches = Placed<int64_t>{prober_.accumulated() * 2, {}};
     LoaderSpec& loader = variant.data->train.front();
     loader.samples->value *= 2;
-    try_change(fmt::format("accumulate_grad_batches: {}", prober_.accumulated() * 2), variant);
+    return {fmt::format("accumulate_grad_batches: {}", prober_.accumulated() * 2),
+            std::move(variant)};
   }
 
   void try_changes() {
     try_workers();
-    try_argument("gradient_as_bucket_view", {true, {}});
+    std::vector<Variant> variants;
+    add_argument("gradient_as_bucket_view", {true, {}}, variants);
     for (const int64_t cap_mb : {10, 100}) {
-      try_argument("bucket_cap_mb", plain(cap_mb));
+      add_argument("bucket_cap_mb", plain(cap_mb), variants);
     }
     if (rehearsal_.run.preparation.plan.activation_dtype == DType::fp32) {
       Scenario variant = prober_.base();
       variant.trainer->precision = Placed<std::string>{"bf16-mixed", {}};
-      try_change("precision: bf16-mixed", variant);
+      variants.push_back({"precision: bf16-mixed", std::move(variant)});
     }
-    try_batches();
+    if (may_double_batch()) {
+      try_doubled_batch();
+      variants.push_back(with_doubled_accumulation());
+    }
+    prober_.probe_each(variants, [&](const Variant& variant, const Probe& short_run) {
+      note_change(variant.text, short_run);
+    });
   }
 
   const Rehearsal& rehearsal_;

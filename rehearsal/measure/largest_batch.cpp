@@ -37,6 +37,7 @@ class Search {
         tell_end_of_budget();
         return;
       }
+      foresee_after(next);
       const Probe& short_run = prober_.probe_batch_size(next * multiple_);
       if (!short_run.failure.empty()) {
         advice_.why_no_batch_size =
@@ -68,6 +69,17 @@ class Search {
     }
     before_ = last_;
     last_ = point;
+  }
+
+  // Where this one fits, its double is next as long as there is no line, and then the size behind
+  // it, which should not fit.
+  void foresee_after(int64_t batch_size) {
+    const bool has_line = before_.batch_size > 0;
+    const int64_t after = tried_ == 0 ? std::min(batch_size * 2, limit_) : batch_size + 1;
+    if ((tried_ == 0 || has_line) && after > batch_size && after <= limit_ &&
+        (bad_ == 0 || after < bad_)) {
+      prober_.foresee_batch_size(after * multiple_);
+    }
   }
 
   // 0: there is nothing left to try.

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string_view>
+#include <utility>
 
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/run/configuration.hpp"
+#include "rehearsal/run/run_ahead.hpp"
 #include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
@@ -155,23 +158,64 @@ std::string Prober::why_not_affordable() const {
                      number_text(static_cast<double>(operations_max)));
 }
 
-Probe Prober::probe(const Scenario& variant) {
-  tell(request_.progress.get(), "looking for what would help");
+Prober::Tried Prober::try_one(const Scenario& variant) const {
   RunRequest short_run{World::simulated, false, {}, request_.deadline.get()};
   short_run.names_all_ranks = false;  // who runs out of memory does not matter
   const OneRun run = run_once(variant, short_run);
-  longest_ = std::max(longest_, cost_of(run));
-  spent_ += cost_of(run);
-  stopped_ = stopped_ || !run.undecided.empty();
-  return probe_of(run);
+  return {probe_of(run), cost_of(run), !run.undecided.empty()};
+}
+
+Probe Prober::count(Tried tried) {
+  longest_ = std::max(longest_, tried.cost);
+  spent_ += tried.cost;
+  stopped_ = stopped_ || tried.stopped;
+  return std::move(tried.probe);
+}
+
+Probe Prober::probe(const Scenario& variant) {
+  tell(request_.progress.get(), "looking for what would help");
+  return count(try_one(variant));
+}
+
+bool Prober::may_run_ahead() const {
+  const auto at_work = std::ranges::count_if(foreseen_sizes_, [](const auto& foreseen) {
+    return foreseen.second.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  });
+  return at_work + 1 < request_.threads && affordable();
+}
+
+void Prober::probe_each(const std::vector<Variant>& variants,
+                        const std::function<void(const Variant&, const Probe&)>& take) {
+  std::future<Tried> next;
+  for (size_t index = 0; index < variants.size() && affordable(); ++index) {
+    std::future<Tried> own = std::exchange(next, {});
+    if (index + 1 < variants.size() && may_run_ahead()) {
+      next =
+          run_ahead([this, scenario = variants[index + 1].scenario] { return try_one(scenario); });
+    }
+    take(variants[index], own.valid() ? count(own.get()) : probe(variants[index].scenario));
+  }
+}
+
+void Prober::foresee_batch_size(int64_t batch_size) {
+  if (may_run_ahead() && !of_batch_sizes_.contains(batch_size) && may_list(batch_size) &&
+      !foreseen_sizes_.contains(batch_size)) {
+    foreseen_sizes_.emplace(batch_size, run_ahead([this, scenario = with_batch_size(batch_size)] {
+                              return try_one(scenario);
+                            }));
+  }
 }
 
 const Probe& Prober::probe_batch_size(int64_t batch_size) {
   const auto known = of_batch_sizes_.find(batch_size);
-  return known != of_batch_sizes_.end()
-             ? known->second
-             : of_batch_sizes_.emplace(batch_size, probe(with_batch_size(batch_size)))
-                   .first->second;
+  if (known != of_batch_sizes_.end()) {
+    return known->second;
+  }
+  const auto foreseen = foreseen_sizes_.find(batch_size);
+  Probe probe = foreseen == foreseen_sizes_.end() ? this->probe(with_batch_size(batch_size))
+                                                  : count(foreseen->second.get());
+  foreseen_sizes_.erase(batch_size);
+  return of_batch_sizes_.emplace(batch_size, std::move(probe)).first->second;
 }
 
 const Probe& Prober::probe_base() {

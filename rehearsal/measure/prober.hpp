@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rehearsal/rehearsal.hpp"
 #include "rehearsal/rehearse.hpp"
@@ -14,6 +17,12 @@ struct Probe {
   std::optional<Results> results;  ///< none: it did not come to its end
   bool out_of_memory = false;      ///< that is why
   std::string failure;             ///< else why: "raises: .."; "" where the time was up
+};
+
+/// A variant of a training, and what is said of it.
+struct Variant {
+  std::string text;
+  Scenario scenario;
 };
 
 /// It came to its end, and leaves room for the CUDA context and NCCL.
@@ -53,8 +62,14 @@ class Prober {
   int64_t largest_listed() const;  ///< the largest batch size that may be tried
 
   Probe probe(const Scenario& variant);
+  /// One after the other, as long as they are affordable, `take` gets what each gave. On several
+  /// threads some are run before it is their turn.
+  void probe_each(const std::vector<Variant>& variants,
+                  const std::function<void(const Variant&, const Probe&)>& take);
   /// Of with_batch_size() and of base(); each is run once.
   const Probe& probe_batch_size(int64_t batch_size);
+  /// This one will probably be asked for: it is begun where a thread is free.
+  void foresee_batch_size(int64_t batch_size);
   const Probe& probe_base();
   /// One more variant may be run, where all may take so many operations.
   bool affordable(int64_t most = operations_max) const;
@@ -64,6 +79,16 @@ class Prober {
   bool stopped() const { return stopped_; }
 
  private:
+  /// What counts for all of them counts when a probe is asked for, whenever it was run.
+  struct Tried {
+    Probe probe;
+    int64_t cost = 0;
+    bool stopped = false;
+  };
+  Tried try_one(const Scenario& variant) const;
+  Probe count(Tried tried);
+  bool may_run_ahead() const;
+
   int64_t samples_for(int64_t batch_size) const;
   bool may_try_own_batch() const {
     return may_change_batch() && may_list(loader_->batch_size->value);
@@ -76,6 +101,7 @@ class Prober {
   int64_t longest_ = 0;  ///< operations of one variant
   bool stopped_ = false;
   std::map<int64_t, Probe> of_batch_sizes_;
+  std::map<int64_t, std::future<Tried>> foreseen_sizes_;
   std::optional<Probe> of_base_;  ///< where its batch is none that may be tried
 };
 

@@ -33,11 +33,9 @@ void try_strategies(Prober& prober, Advice& advice) {
   find_needed_memory(prober, advice);
   const Scenario& scenario = *prober.rehearsal().run.preparation.scenario;
   const std::optional<Object>& own = scenario.trainer->strategy;
+  std::vector<Variant> variants;
   for (const StrategyEntry& entry : strategies().entries()) {
     for (const DividedState& choice : entry.divided) {
-      if (!prober.affordable()) {
-        return;
-      }
       Object strategy{choice.name, {}, {}};
       if (!choice.argument.empty()) {
         strategy.arguments.push_back({choice.argument, PlainValue{choice.value, {}}, {}});
@@ -45,18 +43,19 @@ void try_strategies(Prober& prober, Advice& advice) {
       if (own && own->name == strategy.name && own->arguments.size() == strategy.arguments.size()) {
         continue;
       }
-      Scenario variant = prober.base();
-      variant.trainer->strategy = strategy;
-      const Probe short_run = prober.probe(variant);
-      if (fits(short_run) && short_run.results->prediction.samples_per_s) {
-        const Prediction& prediction = short_run.results->prediction;
-        advice.strategies.push_back({choice.text(), *prediction.step_time,
-                                     *prediction.samples_per_s, peak_of(*short_run.results)});
-      } else if (short_run.failure.empty()) {
-        advice.too_large.push_back(choice.text());
-      }
+      variants.push_back({choice.text(), prober.base()});
+      variants.back().scenario.trainer->strategy = std::move(strategy);
     }
   }
+  prober.probe_each(variants, [&advice](const Variant& variant, const Probe& short_run) {
+    if (fits(short_run) && short_run.results->prediction.samples_per_s) {
+      const Prediction& prediction = short_run.results->prediction;
+      advice.strategies.push_back({variant.text, *prediction.step_time, *prediction.samples_per_s,
+                                   peak_of(*short_run.results)});
+    } else if (short_run.failure.empty()) {
+      advice.too_large.push_back(variant.text);
+    }
+  });
 }
 
 }  // namespace lockstep::cli

@@ -24,6 +24,7 @@ struct Schedule {
     return tie_seed || sources_last || !sources.empty() || !free_choices.empty() ||
            other_choices != 0;
   }
+  bool operator==(const Schedule&) const = default;
 };
 
 /// A free choice as a run met it.

@@ -75,6 +75,22 @@ TEST_CASE("results are the same bytes for any number of jobs") {
         run_program("verify " + data + "ring.yaml --jobs 3").output);
 }
 
+// One case on several threads: the next order of events, and the next suggestion, are begun ahead.
+TEST_CASE("what is begun ahead changes no byte") {
+  const std::string scenarios = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/";
+  for (const char* command : {"verify parameter-server/asynchronous.yaml:equal_workers",
+                              "run ddp-one-node.yaml", "run too-large-for-the-device.yaml"}) {
+    const std::string text = command;
+    const size_t space = text.find(' ');
+    const std::string start = text.substr(0, space + 1) + scenarios + text.substr(space + 1);
+    const Ended one = run_program(start + " --format json --jobs 1");
+    CHECK(run_program(start + " --format json --jobs 2").output == one.output);
+    CHECK(run_program(start + " --format json --jobs 7").output == one.output);
+    CHECK_THAT(one.output,
+               Catch::Contains(text.starts_with("run") ? "\"advice\"" : "\"schedules\""));
+  }
+}
+
 TEST_CASE("JSON goes to a file whole, and is parsed back") {
   const Folder folder;
   const Ended ended = run_program("verify " + data + "ring.yaml:guarded --format json -o " +

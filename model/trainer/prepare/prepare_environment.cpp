@@ -24,10 +24,19 @@ const EnvironmentVariable* find(const Preparation& preparation, std::string_view
   return found == env.end() ? nullptr : &*found;
 }
 
+// They decide what Horovod says, and when it ends, where a run hangs.
+bool is_of_stall_check(std::string_view name) {
+  return name == "HOROVOD_STALL_CHECK_DISABLE" || name == "HOROVOD_STALL_CHECK_TIME_SECONDS" ||
+         name == "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS";
+}
+
 // Lightning 2.0 no longer reads the variable of the backend.
 bool is_read(const Preparation& preparation, const std::string& name) {
   if (std::ranges::count(preparation.placement.strategy_variables, name) > 0) {
     return true;
+  }
+  if (is_of_stall_check(name)) {
+    return preparation.placement.traits.gathers_rows || meets_by_name(*preparation.scenario);
   }
   return has_meaning(name) && (name != "PL_TORCH_DISTRIBUTED_BACKEND" ||
                                preparation.placement.lightning < Version{2, 0, 0});
@@ -38,6 +47,20 @@ void tell_unread(Preparation& preparation) {
     if (!is_read(preparation, variable.name)) {
       add_problem(preparation, Kind::note, variable.place,
                   fmt::format("the environment variable {} has no effect here", variable.name));
+    }
+  }
+}
+
+void check_stall_times(Preparation& preparation) {
+  for (const EnvironmentVariable& variable : preparation.scenario->env) {
+    constexpr size_t most_digits = 9;  // a C int
+    const std::string& value = variable.value;
+    const bool is_number = !value.empty() && value.size() <= most_digits &&
+                           value.find_first_not_of("0123456789") == std::string::npos;
+    if (is_of_stall_check(variable.name) && !is_number) {
+      add_problem(preparation, Kind::invalid, variable.place,
+                  fmt::format("{} is not a number that {} can take", value, variable.name),
+                  "write digits");
     }
   }
 }
@@ -171,6 +194,7 @@ void prepare_environment(Preparation& preparation) {
     refuse(preparation, *fault.variable, fault.message, remedy_of(*fault.variable));
   }
   check_port(preparation);
+  check_stall_times(preparation);
   check_visible_devices(preparation);
 }
 
