@@ -69,19 +69,31 @@ set(LOCKSTEP_FUZZ_OPTIONS -O1 -fsanitize=fuzzer-no-link,address,undefined
 # operation to the engine and the journal: compiled with -O1, which takes a third less time.
 set(LOCKSTEP_COLD "^(cli|explain|io|model_(cluster|expression|metric|network|scenario)$|model_network_tensor_parallel|model_(strategy|trainer|user_program)|properties_(invariants|logged)|rehearsal)")
 
-# lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that
-# includes all of them, since most of a compilation is the headers that they share. So names in the
-# anonymous namespaces of a folder are unique; a test keeps its helpers in a namespace that is named
-# after its file. LOCKSTEP_TOGETHER, where it is set, is the most sources of one such file;
-# LOCKSTEP_UNITS_OF names the program whose units they are, where programs share sources.
-# LOCKSTEP_UNITY=OFF compiles each source by itself.
+# Of a folder's sources, beside those of all.
+function(lockstep_options_of out unit)
+  set(options "")
+  if(unit MATCHES "${LOCKSTEP_COLD}")
+    list(APPEND options $<$<CONFIG:Release>:-O1>)
+  endif()
+  if(LOCKSTEP_FUZZ AND unit MATCHES "${LOCKSTEP_FUZZED}")
+    list(APPEND options ${LOCKSTEP_FUZZ_OPTIONS})
+  endif()
+  set(${out} "${options}" PARENT_SCOPE)
+endfunction()
+
+# lockstep_units(OUT SOURCE..): what is compiled instead of the sources: files that include all sources
+# of a folder, since most of a compilation is the headers that they share; folders of a library that
+# have few sources are compiled together. So names in the anonymous namespaces of a library are unique;
+# a test keeps its helpers in a namespace that is named after its file. LOCKSTEP_TOGETHER, where it is
+# set, is the most sources of one such file; LOCKSTEP_UNITS_OF names the program whose units they are,
+# where programs share sources. LOCKSTEP_UNITY=OFF compiles each source by itself.
 function(lockstep_units out)
   if(NOT LOCKSTEP_UNITY)
     set(${out} ${ARGN} PARENT_SCOPE)
     return()
   endif()
+  set(few 26)  # of folders that are compiled together
   set(folders "")
-  set(units "")
   foreach(source ${ARGN})
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
     cmake_path(GET name PARENT_PATH folder)
@@ -91,8 +103,8 @@ function(lockstep_units out)
     endif()
     if(name MATCHES "\\.cpp$")
       string(REPLACE "/" "_" unit ${folder})
+      list(APPEND sources_of_${unit} ${name})
       if(LOCKSTEP_TOGETHER)
-        list(APPEND sources_of_${unit} ${name})
         list(LENGTH sources_of_${unit} number)
         math(EXPR group "(${number} - 1) / ${LOCKSTEP_TOGETHER}")
         string(APPEND unit _${group})
@@ -102,18 +114,26 @@ function(lockstep_units out)
     endif()
   endforeach()
   list(REMOVE_DUPLICATES folders)
+  set(files "")
+  set(size 0)
   foreach(unit ${folders})
-    set(file ${PROJECT_BINARY_DIR}/units/${LOCKSTEP_UNITS_OF}${unit}.cpp)
-    file(CONFIGURE OUTPUT ${file} CONTENT "${text_of_${unit}}" @ONLY)
-    if(unit MATCHES "${LOCKSTEP_COLD}")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
+    lockstep_options_of(options ${unit})
+    list(LENGTH sources_of_${unit} number)
+    math(EXPR size "${size} + ${number}")
+    if(LOCKSTEP_TOGETHER OR NOT files OR size GREATER few OR NOT "${options}" STREQUAL "${common}")
+      set(file ${PROJECT_BINARY_DIR}/units/${LOCKSTEP_UNITS_OF}${unit}.cpp)
+      list(APPEND files ${file})
+      set(size ${number})
+      set(common "${options}")
+      set(text_of_${file} "")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}")
     endif()
-    if(LOCKSTEP_FUZZ AND unit MATCHES "${LOCKSTEP_FUZZED}")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${LOCKSTEP_FUZZ_OPTIONS}")
-    endif()
-    list(APPEND units ${file})
+    string(APPEND text_of_${file} "${text_of_${unit}}")
   endforeach()
-  set(${out} ${units} PARENT_SCOPE)
+  foreach(file ${files})
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text_of_${file}}" @ONLY)
+  endforeach()
+  set(${out} ${files} PARENT_SCOPE)
 endfunction()
 
 # lockstep_library(NAME [EXCLUDE folder..]): all sources below NAME/, included as "NAME/..."; what

@@ -81,8 +81,11 @@ void WorldState::add_ticket(const RankState& rank, Ticket ticket) {
     add(-1);
     return;
   }
+  // Nothing waits for a ticket that its lane has forgotten, however long ago that was.
+  constexpr int64_t forgotten = -2;
+  const TicketRing& tickets = rank.lanes[ticket.lane.value]->tickets;
   add(ticket.lane.value);
-  add(int64_t{rank.lanes[ticket.lane.value]->tickets.next()} - ticket.sequence);
+  add(tickets.retired(ticket.sequence) ? forgotten : int64_t{tickets.next()} - ticket.sequence);
 }
 
 void WorldState::add_lane(const RankState& rank, const LaneState& lane) {
@@ -130,12 +133,16 @@ void WorldState::add_tickets(const RankState& rank, const LaneState& lane) {
   }
 }
 
+// A tail that its lane has forgotten holds up the next operation as little as one that is known to
+// have finished before (Engine::depend_on).
 void WorldState::add_streams(const RankState& rank, Time host) {
   for (const StreamState& stream : rank.streams) {
+    const bool is_past = !stream.known && stream.tail &&
+                         rank.lanes[stream.tail.lane.value]->tickets.retired(stream.tail.sequence);
     add(int64_t{stream.id.value});
-    add(stream.known ? 1 : 0);
-    if (stream.known) {
-      add(std::max(stream.finish, host));
+    add(stream.known || is_past ? 1 : 0);
+    if (stream.known || is_past) {
+      add(is_past ? host : std::max(stream.finish, host));
     } else {
       add_ticket(rank, stream.tail);
     }

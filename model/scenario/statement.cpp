@@ -7,7 +7,7 @@ namespace lockstep {
 namespace {
 
 /// In the order of StatementKind.
-constexpr auto names = std::to_array<std::string_view>({
+constexpr auto statement_names = std::to_array<std::string_view>({
     "all_reduce",
     "reduce_scatter",
     "all_gather",
@@ -72,8 +72,8 @@ constexpr auto names = std::to_array<std::string_view>({
 }  // namespace
 
 std::string_view name_of(StatementKind kind) {
-  static_assert(names.size() == static_cast<size_t>(StatementKind::should_stop) + 1);
-  return names[static_cast<size_t>(kind)];
+  static_assert(statement_names.size() == static_cast<size_t>(StatementKind::should_stop) + 1);
+  return statement_names[static_cast<size_t>(kind)];
 }
 
 }  // namespace lockstep

@@ -8,23 +8,25 @@ namespace lockstep {
 
 namespace {
 
-using Value = StrategyArguments::Value;
+using ArgumentValue = StrategyArguments::Value;
 
 template <class Number>
-std::optional<Value> number_of(std::string_view text) {
+std::optional<ArgumentValue> number_of(std::string_view text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional<Value>(number)
-                                                                  : std::nullopt;
+  return error == std::errc() && end == text.data() + text.size()
+             ? std::optional<ArgumentValue>(number)
+             : std::nullopt;
 }
 
-std::optional<Value> truth_of(std::string_view text) {
-  return text == "true" || text == "false" ? std::optional<Value>(text == "true") : std::nullopt;
+std::optional<ArgumentValue> truth_of(std::string_view text) {
+  return text == "true" || text == "false" ? std::optional<ArgumentValue>(text == "true")
+                                           : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Value> default_of(const StrategyArgument& argument) {
+std::optional<ArgumentValue> default_of(const StrategyArgument& argument) {
   const std::string_view text = argument.default_text;
   const std::string_view type = argument.type;
   if (text.empty()) {
@@ -45,15 +47,15 @@ std::optional<Value> default_of(const StrategyArgument& argument) {
   if (type == "list" || type == "map") {
     return std::nullopt;
   }
-  std::optional<Value> value = type.empty() ? truth_of(text) : std::nullopt;
+  std::optional<ArgumentValue> value = type.empty() ? truth_of(text) : std::nullopt;
   value = !value && type.empty() ? number_of<int64_t>(text) : value;
-  return value ? value : std::optional<Value>(std::string(text));
+  return value ? value : std::optional<ArgumentValue>(std::string(text));
 }
 
 StrategyArguments StrategyArgumentReader::with_default(const std::string& name) const {
   const StrategyArgument* row = find_argument(rows_, name);
   ensure(row != nullptr, "an argument that is read has a row");
-  const std::optional<Value> otherwise = default_of(*row);
+  const std::optional<ArgumentValue> otherwise = default_of(*row);
   ensure(otherwise.has_value(), "the row of an argument that is read has a default of its type");
   StrategyArguments value;
   value.set(name, *otherwise);

@@ -38,7 +38,7 @@ int64_t first_difference(const Members& members) {
   return -1;
 }
 
-std::string value_text(const Values& values, int64_t element) {
+std::string element_text(const Values& values, int64_t element) {
   if (element < 0) {
     return fmt::format("{} [{}]", name_of(values.dtype()), values.size());
   }
@@ -54,7 +54,7 @@ Finding finding_of(const std::string& group, const std::string& name, const Memb
   RankSet apart;
   for (const ReplicaValues* member : members) {
     ranks.add(member->rank);
-    by_value[value_text(member->values, element)].add(member->rank);
+    by_value[element_text(member->values, element)].add(member->rank);
     if (!(member->values == members.front()->values)) {
       apart.add(member->rank);
     }

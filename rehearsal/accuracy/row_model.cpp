@@ -71,10 +71,11 @@ struct WrittenNetwork {
   std::string (*yaml)();
 };
 std::string tiny_vision_transformer() { return vision_transformer_yaml({12, 192, 3, 768}); }
-constexpr WrittenNetwork written[] = {{"mobilenetv2_100", "MobileNet", mobilenet_yaml},
-                                      {"vit_tiny_patch16_224", "ViT", tiny_vision_transformer},
-                                      {"regnety_032", "RegNet", regnet_yaml},
-                                      {"ssd", "SSD", ssd_yaml}};
+constexpr WrittenNetwork written_networks[] = {
+    {"mobilenetv2_100", "MobileNet", mobilenet_yaml},
+    {"vit_tiny_patch16_224", "ViT", tiny_vision_transformer},
+    {"regnety_032", "RegNet", regnet_yaml},
+    {"ssd", "SSD", ssd_yaml}};
 
 /// Why other networks cannot be written.
 struct Inexpressible {
@@ -243,7 +244,7 @@ RowModel with_memory(const ThroughputRow& row, const std::string& name) {
 }
 
 RowModel image_network_of(const std::string& name) {
-  for (const WrittenNetwork& each : written) {
+  for (const WrittenNetwork& each : written_networks) {
     if (name == each.name) {
       return {.family = std::string(each.family), .yaml = each.yaml(), .is_image = true};
     }

@@ -23,9 +23,9 @@ struct Point {
   Bytes needed{};  ///< of the fullest rank
 };
 
-class Search {
+class BatchSearch {
  public:
-  Search(Prober& prober, Advice& advice, int64_t multiple)
+  BatchSearch(Prober& prober, Advice& advice, int64_t multiple)
       : prober_(prober),
         advice_(advice),
         multiple_(multiple),
@@ -132,7 +132,7 @@ void find_largest_batch(Prober& prober, Advice& advice) {
   const int64_t own = prober.loader()->batch_size->value;
   const int64_t multiple = prober.rehearsal().run.preparation.batch_size_multiple;
   if (prober.may_list(own)) {
-    Search(prober, advice, multiple).run(std::max<int64_t>(1, own / multiple));
+    BatchSearch(prober, advice, multiple).run(std::max<int64_t>(1, own / multiple));
   }
 }
 

@@ -19,9 +19,10 @@ double speed_of(const SweepRow& row) {
 double speed_of_tried(const TriedLayout& tried) { return speed_of(tried.row); }
 
 /// Chooses what is simulated next, and notes what came of it.
-class Search {
+class PlanSearch {
  public:
-  Search(const LayoutTask& task, const std::vector<Layout>& layouts, const SearchOptions& options)
+  PlanSearch(const LayoutTask& task, const std::vector<Layout>& layouts,
+             const SearchOptions& options)
       : task_(task), layouts_(layouts), options_(options), order_(layouts.size()) {
     std::iota(order_.begin(), order_.end(), size_t{0});
     std::ranges::stable_sort(order_, {}, [&](size_t index) { return layouts_[index].least_time; });
@@ -50,7 +51,7 @@ class Search {
 };
 
 /// Whether it cannot be among the fastest that are asked for, even if it took its least time.
-bool Search::is_too_slow(const Layout& layout) const {
+bool PlanSearch::is_too_slow(const Layout& layout) const {
   const auto top = static_cast<size_t>(options_.top);
   if (layout.least_time <= Time{} || speeds_.size() < top) {
     return false;
@@ -58,7 +59,7 @@ bool Search::is_too_slow(const Layout& layout) const {
   return static_cast<double>(task_.samples) / seconds(layout.least_time) < speeds_[top - 1];
 }
 
-int64_t* Search::count_without(const Layout& layout) {
+int64_t* PlanSearch::count_without(const Layout& layout) {
   constexpr int64_t enough = 2;
   const bool has_limit = task_.device_memory > Bytes{};
   if (has_limit && layout.model_states > task_.device_memory) {
@@ -84,7 +85,7 @@ int64_t* Search::count_without(const Layout& layout) {
 }
 
 /// One of each family at a time: whether it fits decides about the others.
-std::vector<size_t> Search::choose() {
+std::vector<size_t> PlanSearch::choose() {
   std::vector<size_t> chosen;
   std::vector<size_t> later;
   std::map<int64_t, bool> is_chosen;
@@ -105,7 +106,7 @@ std::vector<size_t> Search::choose() {
   return chosen;
 }
 
-void Search::take(const Layout& layout, SweepRow row) {
+void PlanSearch::take(const Layout& layout, SweepRow row) {
   if (row.verdict == "out_of_memory") {
     ++result_.out_of_memory;
     const auto [known, is_new] = too_large_.try_emplace(layout.family, layout.micro_batch);
@@ -126,7 +127,7 @@ void Search::take(const Layout& layout, SweepRow row) {
   }
 }
 
-PlanResult Search::run(const RunWave& run_wave) {
+PlanResult PlanSearch::run(const RunWave& run_wave) {
   for (std::vector<size_t> chosen = choose(); !chosen.empty(); chosen = choose()) {
     std::vector<std::optional<SweepRow>> rows = run_wave(chosen);
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -146,7 +147,7 @@ PlanResult Search::run(const RunWave& run_wave) {
 
 PlanResult search_plan(const LayoutTask& task, const std::vector<Layout>& layouts,
                        const SearchOptions& options, const RunWave& run_wave) {
-  return Search(task, layouts, options).run(run_wave);
+  return PlanSearch(task, layouts, options).run(run_wave);
 }
 
 }  // namespace lockstep::cli

@@ -15,7 +15,7 @@ namespace lockstep::cli {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path) {
+[[noreturn]] void fail_log(const std::string& path) {
   const int reason = errno;
   throw OutputError(
       fmt::format("cannot write {} (--out): {}\n   = rows before this one are kept; "
@@ -30,7 +30,7 @@ SweepLog::SweepLog(const std::string& path, const SweepHeader& header, bool resu
   constexpr mode_t readable = 0644;
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, readable);
   if (descriptor_ < 0) {
-    fail(path);
+    fail_log(path);
   }
   try {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -70,7 +70,7 @@ void SweepLog::go_on(const SweepHeader& header, bool resume) {
     }
   }
   if (before_.is_torn && ftruncate(descriptor_, before_.whole_bytes) != 0) {
-    fail(path_);
+    fail_log(path_);
   }
   if (!before_.header) {
     append(line_of(header));
@@ -82,7 +82,7 @@ void SweepLog::append(const std::string& line) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t written = write(descriptor_, text.data() + done, text.size() - done);
     if (written < 0 && errno != EINTR) {
-      fail(path_);
+      fail_log(path_);
     }
     done += written > 0 ? static_cast<size_t>(written) : 0;
   }

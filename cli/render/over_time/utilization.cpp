@@ -7,10 +7,10 @@ namespace lockstep::cli {
 namespace {
 
 /// Ranks that are looked at for who waits for whom.
-constexpr size_t ranks_max = 8;
+constexpr size_t told_ranks_max = 8;
 /// So many rows of their journals are read, and nothing is shown of a rank that has more: it would
 /// take longer than the prediction.
-constexpr int64_t rows_max = 4'000'000;
+constexpr int64_t simulated_rows_max = 4'000'000;
 /// Less than this part of a steady step is a dip.
 constexpr double dip_below = 0.9;
 
@@ -33,7 +33,7 @@ std::vector<int32_t> ranks_beside(const Journal& journal, int32_t rank) {
   int64_t rows = rows_of(journal, rank);
   for (const int32_t other : journal.own_ranks()) {
     rows += other == journal.own_rank(rank) ? 0 : rows_of(journal, other);
-    if (rows > rows_max || others.size() + 1 == ranks_max) {
+    if (rows > simulated_rows_max || others.size() + 1 == told_ranks_max) {
       break;
     }
     if (other != journal.own_rank(rank)) {
@@ -120,7 +120,7 @@ std::optional<Utilization> utilization_of(const Rehearsal& rehearsal, int32_t ra
 std::optional<Utilization> utilization_of(const OneRun& one, const Prediction& prediction,
                                           int32_t rank, int64_t samples_max) {
   const RunResult& run = one.result;
-  if (!has_gpus_over_time(one) || rows_of(*run.journal, rank) > rows_max) {
+  if (!has_gpus_over_time(one) || rows_of(*run.journal, rank) > simulated_rows_max) {
     return std::nullopt;
   }
   const Moments moments(run, rank, ranks_beside(*run.journal, rank));

@@ -18,14 +18,14 @@ namespace lockstep::cli {
 namespace {
 
 constexpr size_t lines_max = 24;
-constexpr double left = 90;
-constexpr double top = 40;
-constexpr double plot_width = 560;
+constexpr double chart_left = 90;
+constexpr double chart_top = 40;
+constexpr double chart_width = 560;
 constexpr double height = 320;
 constexpr double legend_row = 20;
 
 // Colours that also differ for readers who see no red or green (Okabe and Ito 2008), on white.
-constexpr auto colours = std::to_array<std::string_view>(
+constexpr auto line_colours = std::to_array<std::string_view>(
     {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"});
 constexpr auto dashes = std::to_array<std::string_view>({"", "7 4", "2 3"});
 
@@ -140,26 +140,28 @@ std::string drawn_axes(const Scale& x, const Scale& y, const PlotAxes& axes) {
   std::string svg;
   for (const double tick : y.ticks) {
     const double at = y.at(tick * y.unit.counts);
-    svg += segment(left, at, left + plot_width, at, "#e0e0e0");
-    svg += text_at(left - 8, at + 4, "end", tick_text(tick));
+    svg += segment(chart_left, at, chart_left + chart_width, at, "#e0e0e0");
+    svg += text_at(chart_left - 8, at + 4, "end", tick_text(tick));
   }
   for (const double tick : x.ticks) {
     const double at = x.at(tick * x.unit.counts);
-    svg += segment(at, top + height, at, top + height + 5, "#333333");
-    svg += text_at(at, top + height + 20, "middle", tick_text(tick));
+    svg += segment(at, chart_top + height, at, chart_top + height + 5, "#333333");
+    svg += text_at(at, chart_top + height + 20, "middle", tick_text(tick));
   }
-  svg += segment(left, top + height, left + plot_width, top + height, "#333333");
-  svg += segment(left, top, left, top + height, "#333333");
-  svg += text_at(left + plot_width / 2, top + height + 42, "middle", with_unit(axes.x, x.unit));
-  svg += text_at(10, top - 12, "start", with_unit(axes.y, y.unit));
+  svg += segment(chart_left, chart_top + height, chart_left + chart_width, chart_top + height,
+                 "#333333");
+  svg += segment(chart_left, chart_top, chart_left, chart_top + height, "#333333");
+  svg += text_at(chart_left + chart_width / 2, chart_top + height + 42, "middle",
+                 with_unit(axes.x, x.unit));
+  svg += text_at(10, chart_top - 12, "start", with_unit(axes.y, y.unit));
   return svg;
 }
 
 // Only neighbours are joined: a case without the result between two leaves a gap.
 std::string drawn_line(const std::vector<Point>& points, size_t index, const Scale& x,
                        const Scale& y) {
-  const std::string_view colour = colours[index % colours.size()];
-  const std::string_view dash = dashes[index / colours.size() % dashes.size()];
+  const std::string_view colour = line_colours[index % line_colours.size()];
+  const std::string_view dash = dashes[index / line_colours.size() % dashes.size()];
   std::string path;
   std::string marks;
   bool joined = false;
@@ -168,7 +170,7 @@ std::string drawn_line(const std::vector<Point>& points, size_t index, const Sca
     if (!point.y) {
       marks +=
           fmt::format("<path d=\"M{:.1f} {:.1f}l8 8m0 -8l-8 8\" stroke=\"{}\" fill=\"none\"/>\n",
-                      at - 4, top + height - 12, colour);
+                      at - 4, chart_top + height - 12, colour);
       joined = false;
       continue;
     }
@@ -186,19 +188,20 @@ std::string drawn_line(const std::vector<Point>& points, size_t index, const Sca
 
 std::string drawn_legend(const Plotted& all, bool has_gaps) {
   std::string svg;
-  double at = top + height + 68;
+  double at = chart_top + height + 68;
   for (size_t index = 0; index < all.names.size(); ++index) {
     if (!all.names[index].empty()) {
-      const std::string_view dash = dashes[index / colours.size() % dashes.size()];
+      const std::string_view dash = dashes[index / line_colours.size() % dashes.size()];
       svg += fmt::format(
           "<path d=\"M{:.1f} {:.1f}h28\" stroke=\"{}\" stroke-width=\"2\" "
           "stroke-dasharray=\"{}\"/>\n",
-          left, at - 4, colours[index % colours.size()], dash.empty() ? "none" : dash);
-      svg += text_at(left + 36, at, "start", all.names[index]);
+          chart_left, at - 4, line_colours[index % line_colours.size()],
+          dash.empty() ? "none" : dash);
+      svg += text_at(chart_left + 36, at, "start", all.names[index]);
       at += legend_row;
     }
   }
-  return svg + (has_gaps ? text_at(left, at, "start", "x at the foot: no such result") : "");
+  return svg + (has_gaps ? text_at(chart_left, at, "start", "x at the foot: no such result") : "");
 }
 
 // Keys that grow by factors are easier to read on an axis of powers.
@@ -207,9 +210,9 @@ Scale scale_of_key(const Value& largest, double least) {
   const PlotUnit unit = plot_unit(largest);
   const double most = plot_number(largest) / unit.counts;
   if (least <= 0 || most < wide * least / unit.counts) {
-    return {plot_ticks(least / unit.counts, most), unit, left, plot_width};
+    return {plot_ticks(least / unit.counts, most), unit, chart_left, chart_width};
   }
-  return {plot_log_ticks(least / unit.counts, most), unit, left, plot_width, true};
+  return {plot_log_ticks(least / unit.counts, most), unit, chart_left, chart_width, true};
 }
 
 Scale scale_of(const Value& largest, double least, double begin, double length) {
@@ -255,15 +258,15 @@ std::string sweep_plot(const ShownSweep& sweep, const PlotAxes& axes) {
     }
   }
   const Scale x = scale_of_key(all.largest_x, least_x);
-  const Scale y = scale_of(all.largest_y, least_y, top + height, -height);
+  const Scale y = scale_of(all.largest_y, least_y, chart_top + height, -height);
   const double whole_height =
-      top + height + 76 + legend_row * static_cast<double>(all.names.size() + 1);
+      chart_top + height + 76 + legend_row * static_cast<double>(all.names.size() + 1);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"{0:.0f}\" "
       "viewBox=\"0 0 720 {0:.0f}\" font-family=\"sans-serif\" font-size=\"13\" "
       "fill=\"#222222\">\n<rect width=\"720\" height=\"{0:.0f}\" fill=\"#ffffff\"/>\n",
       whole_height);
-  svg += text_at(left + plot_width, 14, "end", sweep.header.scenario);
+  svg += text_at(chart_left + chart_width, 14, "end", sweep.header.scenario);
   svg += drawn_axes(x, y, axes);
   for (size_t index = 0; index < all.names.size(); ++index) {
     svg += drawn_line(all.lines.at(all.names[index]), index, x, y);

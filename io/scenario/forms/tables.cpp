@@ -41,9 +41,9 @@ std::vector<KeyRow> data_rows() {
 std::vector<KeyRow> program_rows() {
   KeyRow row{"automatic_optimization", "true", "false: the hooks call backward and step"};
   row.type = "bool";
-  KeyRow functions{"functions", "{}", "what `call` runs: methods of the user's own"};
-  functions.type = "map NAME: statements";
-  return {row, functions};
+  KeyRow own_functions{"functions", "{}", "what `call` runs: methods of the user's own"};
+  own_functions.type = "map NAME: statements";
+  return {row, own_functions};
 }
 
 constexpr std::string_view fault_tables[] = {

@@ -12,9 +12,9 @@
 namespace lockstep {
 namespace {
 
-using Pair = std::pair<std::string_view, std::string_view>;
+using FamiliarWord = std::pair<std::string_view, std::string_view>;
 
-constexpr auto words = std::to_array<Pair>({
+constexpr auto words_of_others = std::to_array<FamiliarWord>({
     {"mean", "avg"},
     {"average", "avg"},
     {"prod", "product"},
@@ -46,7 +46,7 @@ constexpr auto words = std::to_array<Pair>({
 });
 
 /// Keys of loaders and optimizers that are looked for in the Trainer.
-constexpr auto keys_of_others = std::to_array<Pair>({
+constexpr auto keys_of_others = std::to_array<FamiliarWord>({
     {"batch_size", "data.train"},
     {"num_workers", "data.train"},
     {"shuffle", "data.train"},
@@ -73,7 +73,7 @@ constexpr std::string_view for_ddp =
     "trainer: {strategy: {DDPStrategy: {find_unused_parameters: true}}}";
 
 /// Methods of the module and of plugins that scripts of 1.x override.
-constexpr auto overrides = std::to_array<Pair>({
+constexpr auto overrides = std::to_array<FamiliarWord>({
     {"init_dist_connection", for_process_group},
     {"init_ddp_connection", for_process_group},
     {"setup_distributed", for_process_group},
@@ -92,9 +92,10 @@ std::string_view last_part(std::string_view dotted) {
 // on_val_epoch_end, val_step, on_train_step_end.
 std::string hook_in_full(std::string_view word) {
   std::string out = "_" + std::string(word) + "_";
-  for (const auto& [part, whole] : {Pair{"_val_", "_validation_"}, Pair{"_valid_", "_validation_"},
-                                    Pair{"_eval_", "_validation_"}, Pair{"_training_", "_train_"},
-                                    Pair{"_train_step_", "_training_step_"}}) {
+  for (const auto& [part, whole] :
+       {FamiliarWord{"_val_", "_validation_"}, FamiliarWord{"_valid_", "_validation_"},
+        FamiliarWord{"_eval_", "_validation_"}, FamiliarWord{"_training_", "_train_"},
+        FamiliarWord{"_train_step_", "_training_step_"}}) {
     if (const size_t at = out.find(part); at != std::string::npos) {
       out.replace(at, part.size(), whole);
       break;
@@ -115,7 +116,7 @@ std::string shape_of(const StatementRow& row) {
 }  // namespace
 
 std::string familiar_word(std::string_view word, const std::vector<std::string_view>& legal) {
-  for (const auto& [other, ours] : words) {
+  for (const auto& [other, ours] : words_of_others) {
     if (other == word && has(legal, ours)) {
       return std::string(ours);
     }
@@ -128,12 +129,12 @@ std::string_view section_of_key(std::string_view section, std::string_view key) 
   if (section != "trainer") {
     return {};
   }
-  const auto* const found = std::ranges::find(keys_of_others, key, &Pair::first);
+  const auto* const found = std::ranges::find(keys_of_others, key, &FamiliarWord::first);
   return found == keys_of_others.end() ? std::string_view() : found->second;
 }
 
 std::string_view keys_for_override(std::string_view section, std::string_view key) {
-  const auto* const found = std::ranges::find(overrides, key, &Pair::first);
+  const auto* const found = std::ranges::find(overrides, key, &FamiliarWord::first);
   return section != "program" || found == overrides.end() ? std::string_view() : found->second;
 }
 

@@ -82,7 +82,7 @@ void ZeroRedundancyUpdate::step(Rank& rank, const UpdateOptions& options, Transf
   for (const int32_t owner : owners_) {
     owned.owns.push_back(owner == rank.id());
   }
-  replica_->optimizer_step(rank, options, site_id(update), &owned);
+  replica_->optimizer_step(rank, options, site_id(zero_redundancy_sites::update), &owned);
   const SiteId site = site_id(send_parameters);
   const Ticket updated = rank.event({compute_stream, {}, site});
   Ticket last{};

@@ -11,13 +11,13 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view gradients_reduced = "gradients_reduced";
+constexpr std::string_view gradients_averaged = "gradients_reduced";
 constexpr int64_t bytes_of_pickle = 14;  ///< around what an object holds
 
 }  // namespace
 
 Horovod::Horovod(const TrainingPlan& plan, const HorovodOptions& options)
-    : ReplicatedDataParallel(plan, plan, gradients_reduced), options_(options) {}
+    : ReplicatedDataParallel(plan, plan, gradients_averaged), options_(options) {}
 
 // An exception of the program ends the process, which shuts Horovod down on all ranks.
 Horovod::~Horovod() {
@@ -278,7 +278,7 @@ Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
     unclipped.clipping = {};
     replica().optimizer_step(rank, unclipped, site_id(horovod_sites::update));
     for (const Bytes bytes : co_await adasum_->combine(rank)) {
-      transfers().add(gradients_reduced, bytes);
+      transfers().add(gradients_averaged, bytes);
     }
     transfers().end_step();
     co_return;

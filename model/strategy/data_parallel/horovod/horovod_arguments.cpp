@@ -181,7 +181,7 @@ void check_adasum(const TrainingPlan& plan, const HorovodOptions& options) {
   }
 }
 
-HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+HorovodOptions horovod_options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const StrategyArgumentReader read(arguments, horovod_rows);
   HorovodOptions options;
   options.passes_per_step = read.integer("backward_passes_per_step");
@@ -264,7 +264,7 @@ StrategyEntry horovod() {
   add_steps(horovod_sites::every_step, entry.sites);
   entry.sites_of_plan = sites_of_gradients;
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<Horovod>(plan, options_from(plan, arguments));
+    return std::make_unique<Horovod>(plan, horovod_options_from(plan, arguments));
   };
   return entry;
 }

@@ -26,7 +26,7 @@ inline constexpr std::string_view pack = "horovod: tensors into the fusion buffe
 inline constexpr std::string_view reduce = "horovod: all_reduce of a fusion buffer";
 inline constexpr std::string_view reduce_alone = "horovod: all_reduce of a tensor";
 inline constexpr std::string_view postscale = "horovod: division of a sum";
-inline constexpr std::string_view unpack = "horovod: fusion buffer into tensors";
+inline constexpr std::string_view spread_buffer = "horovod: fusion buffer into tensors";
 inline constexpr std::string_view gather = "horovod: all_gather of a tensor";
 inline constexpr std::string_view gather_part =
     "horovod: all_gather of unequal parts, broadcast of one";
@@ -40,7 +40,7 @@ inline constexpr std::string_view every_step[] = {make_groups,    take,
                                                   wait_for_ranks, sleep,
                                                   pack,           reduce,
                                                   reduce_alone,   postscale,
-                                                  unpack,         gather,
+                                                  spread_buffer,  gather,
                                                   gather_part,    send,
                                                   zeros};
 

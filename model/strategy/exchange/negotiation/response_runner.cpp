@@ -170,7 +170,7 @@ Program ResponseRunner::all_reduce(Rank& rank, Among among, const Call& call, Ti
                        {communication_stream, {last}, site_id(postscale)});
   }
   if (fused) {
-    last = copy_each(rank, parts, tensors, {communication_stream, {last}, site_id(unpack)});
+    last = copy_each(rank, parts, tensors, {communication_stream, {last}, site_id(spread_buffer)});
   }
   for (const Slice& zeros_of_joined : lent) {
     rank.release(zeros_of_joined);

@@ -15,13 +15,13 @@
 namespace lockstep {
 
 namespace {
-constexpr std::string_view gradients_reduced = "gradients_reduced";
-constexpr std::string_view parameters_sent = "parameters_sent";
+constexpr std::string_view gradients_of_owners = "gradients_reduced";
+constexpr std::string_view parameters_from_owners = "parameters_sent";
 }  // namespace
 
 ShardedDataParallel::ShardedDataParallel(const TrainingPlan& plan,
                                          const ShardedDataParallelOptions& options)
-    : ReplicatedDataParallel(plan, plan, gradients_reduced), options_(options) {}
+    : ReplicatedDataParallel(plan, plan, gradients_of_owners), options_(options) {}
 
 // Construction
 
@@ -175,7 +175,7 @@ Program ShardedDataParallel::send_parameters(Rank& rank) {
     if (flat_[owner].buffer != no_buffer) {
       last = rank.broadcast(world_group, travelling[owner], static_cast<int32_t>(owner),
                             {communication_stream, {updated}, site});
-      transfers().add(parameters_sent, travelling[owner].bytes());
+      transfers().add(parameters_from_owners, travelling[owner].bytes());
     }
   }
   rank.event({compute_stream, {last}, site});

@@ -46,5 +46,35 @@ TEST_CASE("a program that logs leaves out steps between rows, and counts all of 
   CHECK(prediction.simulated_steps < 50 * 626 / 4);
 }
 
+Rehearsal with_validation(int64_t batches, bool all_steps) {
+  Collected collected = collect(test::source_of_text(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: resnet50}\n"
+      "data: {train: {batches: 2, batch_size: 64}, val: {batches: " +
+      std::to_string(batches) +
+      ", batch_size: 64}}\n"
+      "verify: {numerics: false, all_steps: " +
+      (all_steps ? "true" : "false") +
+      "}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, "
+      "num_sanity_val_steps: 0}\n"));
+  REQUIRE(collected.diagnostics.empty());
+  RehearseRequest request;
+  request.explore = false;
+  rehearse_all(collected.jobs, request, Judges::all, 1);
+  return std::move(collected.jobs.front().result);
+}
+
+// Nothing waits for the device in a validation, so the host is ahead until the queue of launches is
+// full, and a call of the training that came before lies ever further back.
+TEST_CASE("batches of a validation are left out while the host runs ahead") {
+  const Rehearsal shorter = with_validation(60, false);
+  const Rehearsal longer = with_validation(90, false);
+  const Rehearsal whole = with_validation(90, true);
+  CHECK(longer.run.result.simulated_operations == shorter.run.result.simulated_operations);
+  CHECK(longer.run.result.simulated_operations < whole.run.result.simulated_operations / 3);
+  CHECK(longer.results.prediction.total_time == whole.results.prediction.total_time);
+  CHECK(longer.results.ranks.front().memory.peak == whole.results.ranks.front().memory.peak);
+}
+
 }  // namespace
 }  // namespace lockstep::cli::left_out_steps_test
