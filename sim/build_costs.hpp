@@ -47,6 +47,10 @@ struct Costs {
   /// In front of `compute` and `communication`, where there is a calibration.
   const MeasuredComputeCost* measured_compute = nullptr;
   std::unique_ptr<MeasuredCommunicationCost> measured_communication;
+  /// Null: no cost depends on where a rank is in its program.
+  PositionObserver* observer() const {
+    return slowed != nullptr && slowed->observes_positions() ? slowed : nullptr;
+  }
   /// The cost model of communication.
   CommunicationCost& pricing() {
     if (measured_communication) {

@@ -61,32 +61,32 @@ SlowedComputeCost::SlowedComputeCost(std::unique_ptr<ComputeCost> full_speed,
     : full_speed_(std::move(full_speed)) {
   for (const Straggler& straggler : stragglers) {
     ensure(straggler.rank >= 0 && straggler.slowdown > 0, "a straggler is slower by a factor");
-    intervals_.push_back({straggler});
+    const auto rank = static_cast<size_t>(straggler.rank);
+    by_rank_.resize(std::max(by_rank_.size(), rank + 1));
+    by_rank_[rank].intervals.push_back({straggler});
   }
-  for (Interval& interval : intervals_) {
-    if (interval.straggler.at.kind == Instant::Kind::time) {
-      begin(interval, interval.straggler.at.time);
+  for (RankPaces& of : by_rank_) {
+    for (Interval& interval : of.intervals) {
+      if (interval.straggler.at.kind == Instant::Kind::time) {
+        begin(of, interval, interval.straggler.at.time);
+      }
     }
   }
 }
 
-void SlowedComputeCost::begin(Interval& interval, Time from) {
+void SlowedComputeCost::begin(RankPaces& of, Interval& interval, Time from) {
   interval.begun = true;
   interval.from = from;
   const Time duration = interval.straggler.duration;
   interval.until = duration < Time::max() - from ? from + duration : Time::max();
-  set_paces(static_cast<size_t>(interval.straggler.rank));
+  set_paces(of);
 }
 
-void SlowedComputeCost::set_paces(size_t rank) {
-  paces_.resize(std::max(paces_.size(), rank + 1));
-  std::vector<Pace>& paces = paces_[rank];
+void SlowedComputeCost::set_paces(RankPaces& of) {
+  std::vector<Pace>& paces = of.paces;
   paces.clear();
-  const auto applies = [rank](const Interval& interval) {
-    return interval.begun && static_cast<size_t>(interval.straggler.rank) == rank;
-  };
-  for (const Interval& interval : intervals_) {
-    if (applies(interval)) {
+  for (const Interval& interval : of.intervals) {
+    if (interval.begun) {
       paces.push_back({interval.from, 1});
       paces.push_back({interval.until, 1});
     }
@@ -94,8 +94,8 @@ void SlowedComputeCost::set_paces(size_t rank) {
   std::sort(paces.begin(), paces.end(),
             [](const Pace& a, const Pace& b) { return a.from < b.from; });
   for (Pace& pace : paces) {
-    for (const Interval& interval : intervals_) {
-      if (applies(interval) && interval.from <= pace.from && pace.from < interval.until) {
+    for (const Interval& interval : of.intervals) {
+      if (interval.begun && interval.from <= pace.from && pace.from < interval.until) {
         pace.slowdown *= interval.straggler.slowdown;
       }
     }
@@ -103,32 +103,46 @@ void SlowedComputeCost::set_paces(size_t rank) {
 }
 
 void SlowedComputeCost::reached(RankId rank, const Position& position, Time now) {
-  for (Interval& interval : intervals_) {
-    if (!interval.begun && static_cast<uint32_t>(interval.straggler.rank) == rank.value &&
-        interval.straggler.at.has_come(position, now)) {
-      begin(interval, now);
+  if (rank.value >= by_rank_.size()) {
+    return;
+  }
+  RankPaces& of = by_rank_[rank.value];
+  for (Interval& interval : of.intervals) {
+    if (!interval.begun && interval.straggler.at.has_come(position, now)) {
+      begin(of, interval, now);
     }
   }
 }
 
 std::set<std::pair<int32_t, int32_t>> SlowedComputeCost::struck() const {
   std::set<std::pair<int32_t, int32_t>> numbers;
-  for (const Interval& interval : intervals_) {
-    if (interval.struck) {
-      numbers.emplace(interval.straggler.number, interval.straggler.rank);
+  for (const RankPaces& of : by_rank_) {
+    for (const Interval& interval : of.intervals) {
+      if (interval.struck) {
+        numbers.emplace(interval.straggler.number, interval.straggler.rank);
+      }
     }
   }
   return numbers;
 }
 
+bool SlowedComputeCost::observes_positions() const {
+  return std::ranges::any_of(by_rank_, [](const RankPaces& of) {
+    return std::ranges::any_of(of.intervals, [](const Interval& interval) {
+      return interval.straggler.at.kind != Instant::Kind::time;
+    });
+  });
+}
+
 Time SlowedComputeCost::duration(const Op& op, RankId rank, Time start) const {
   Time work = full_speed_->duration(op, rank, start);
-  if (rank.value >= paces_.size() || paces_[rank.value].empty()) {
+  if (rank.value >= by_rank_.size() || by_rank_[rank.value].paces.empty()) {
     return work;
   }
+  RankPaces& of = by_rank_[rank.value];
   Time now = start;
   double slowdown = 1;
-  for (const Pace& pace : paces_[rank.value]) {
+  for (const Pace& pace : of.paces) {
     if (pace.from > now) {
       // Compared as doubles: a slow time may leave the range of Time, a finished one does not.
       if (static_cast<double>(work.count()) * slowdown <=
@@ -142,10 +156,8 @@ Time SlowedComputeCost::duration(const Op& op, RankId rank, Time start) const {
     slowdown = pace.slowdown;
   }
   const Time finish = now + Time(std::llround(static_cast<double>(work.count()) * slowdown));
-  for (Interval& interval : intervals_) {
-    interval.struck |= interval.begun &&
-                       static_cast<uint32_t>(interval.straggler.rank) == rank.value &&
-                       start < interval.until && interval.from < finish;
+  for (Interval& interval : of.intervals) {
+    interval.struck |= interval.begun && start < interval.until && interval.from < finish;
   }
   return finish - start;
 }

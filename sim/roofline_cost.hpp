@@ -38,6 +38,11 @@ struct Straggler {
   Instant at{};
   Time duration = Time::max();
   int32_t number = 0;  ///< the caller's own, for SlowedComputeCost::struck
+
+  /// Slow from the start to the end: a kernel takes as long whenever it begins.
+  bool is_permanent() const {
+    return at.kind == Instant::Kind::time && at.time <= Time{} && duration == Time::max();
+  }
 };
 
 /// Compute cost with stragglers. Work that runs into or out of a slow interval is slow for just
@@ -49,6 +54,8 @@ class SlowedComputeCost final : public ComputeCost, public PositionObserver {
   void reached(RankId rank, const Position& position, Time now) override;
   /// Numbers and ranks of the stragglers that slowed something.
   std::set<std::pair<int32_t, int32_t>> struck() const;
+  /// Some straggler begins where its rank comes to a position.
+  bool observes_positions() const;
 
  private:
   struct Interval {
@@ -63,12 +70,15 @@ class SlowedComputeCost final : public ComputeCost, public PositionObserver {
     Time from{};
     double slowdown = 1;
   };
-  void begin(Interval& interval, Time from);
-  void set_paces(size_t rank);
+  struct RankPaces {
+    std::vector<Interval> intervals;  ///< `struck` is noted where a duration is asked
+    std::vector<Pace> paces;          ///< in order of time; empty: none has begun
+  };
+  static void begin(RankPaces& of, Interval& interval, Time from);
+  static void set_paces(RankPaces& of);
 
   std::unique_ptr<ComputeCost> full_speed_;
-  mutable std::vector<Interval> intervals_;  ///< `struck` is noted where a duration is asked
-  std::vector<std::vector<Pace>> paces_;     ///< by rank, in order of time; empty = never slow
+  mutable std::vector<RankPaces> by_rank_;
 };
 
 }  // namespace lockstep::sim

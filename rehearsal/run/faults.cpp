@@ -341,6 +341,11 @@ std::set<FaultKind> every_fault() {
   return kinds;
 }
 
+bool FaultPlan::is_permanent() const {
+  return std::ranges::all_of(stragglers, &sim::Straggler::is_permanent) &&
+         expected.size() == stragglers.size() && lost_ranks.empty();
+}
+
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world) {
   FaultPlan plan;
   int32_t number = 0;

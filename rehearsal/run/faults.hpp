@@ -36,6 +36,10 @@ struct FaultPlan {
   std::set<std::pair<int32_t, int32_t>> expected;
   Sites sites;  ///< where injected exceptions are raised: the scenario's own fault
   std::vector<Problem> problems;
+
+  /// Nothing strikes but ranks that are slow from the start to the end: a step takes as long
+  /// whenever it comes.
+  bool is_permanent() const;
 };
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world);
 

@@ -95,8 +95,7 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
 bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
                    const RunRequest& request, const FaultPlan& faults) {
   const RunOptions& options = run.preparation.options;
-  return !request.schedule.is_drawn() && faults.expected.empty() && faults.stragglers.empty() &&
-         faults.lost_ranks.empty() && simulation.link_faults.empty() &&
+  return !request.schedule.is_drawn() && faults.is_permanent() && simulation.link_faults.empty() &&
          simulation.observer == nullptr && options.faults.empty() && !options.check &&
          options.replay == nullptr && request.replay == nullptr;
 }
@@ -135,7 +134,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   for (const LostRank& lost : faults.lost_ranks) {
     simulation.lost_ranks.emplace_back(lost.rank, lost.at);
   }
-  simulation.observer = costs.slowed;
+  simulation.observer = costs.observer();
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
   run.preparation.options.device_memory = costs.device_memory;

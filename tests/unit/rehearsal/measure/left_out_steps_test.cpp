@@ -76,5 +76,44 @@ TEST_CASE("batches of a validation are left out while the host runs ahead") {
   CHECK(longer.results.ranks.front().memory.peak == whole.results.ranks.front().memory.peak);
 }
 
+Rehearsal with_stragglers(const std::string& faults, bool all_steps) {
+  Collected collected = collect(test::source_of_text(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 2}\nmodel: {preset: resnet50}\n"
+      "data: {train: {samples: 1_000_000, batch_size: 64}}\n"
+      "verify: {numerics: false, all_steps: " +
+      std::string(all_steps ? "true" : "false") +
+      "}\n"
+      "trainer: {accelerator: gpu, devices: 3, num_nodes: 2, strategy: ddp, max_steps: 40, "
+      "num_sanity_val_steps: 0, limit_val_batches: 0}\n"
+      "faults:\n" +
+      faults));
+  REQUIRE(collected.diagnostics.empty());
+  RehearseRequest request;
+  request.explore = false;
+  rehearse_all(collected.jobs, request, Judges::all, 1);
+  return std::move(collected.jobs.front().result);
+}
+
+TEST_CASE("steps of ranks that are slow all the time are left out") {
+  const std::string slow =
+      "  - {straggler: {slowdown: 1.3, rank: 1}}\n"
+      "  - {straggler: {slowdown: 1.07, ranks: [2, 4]}}\n";
+  const Rehearsal some = with_stragglers(slow, false);
+  const Rehearsal all = with_stragglers(slow, true);
+  CHECK(some.results.prediction.simulated_steps < 20);
+  CHECK(all.results.prediction.simulated_steps == 40);
+  CHECK(some.results.prediction.total_time == all.results.prediction.total_time);
+  CHECK(some.run.result.struck_faults == all.run.result.struck_faults);
+  CHECK(some.run.result.struck_faults.size() == 3);
+}
+
+TEST_CASE("no step is left out of a run in which a rank becomes slow, or is slow for a time") {
+  for (const char* slow : {"  - {straggler: {slowdown: 1.3, rank: 1, at: 2 s}}\n",
+                           "  - {straggler: {slowdown: 1.3, rank: 1, for: 2 s}}\n",
+                           "  - {straggler: {slowdown: 1.3, rank: 1, at: step 20}}\n"}) {
+    CHECK(with_stragglers(slow, false).results.prediction.simulated_steps == 40);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::cli::left_out_steps_test
