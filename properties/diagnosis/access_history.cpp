@@ -6,12 +6,12 @@
 
 namespace lockstep {
 
-void VectorClock::join(std::span<const uint32_t> counts) {
-  if (counts_.size() < counts.size()) {
-    counts_.resize(counts.size(), 0);
+void VectorClock::join(const VectorClock& other) {
+  if (counts_.size() < other.counts_.size()) {
+    counts_.resize(other.counts_.size(), 0);
   }
-  for (size_t i = 0; i < counts.size(); ++i) {
-    counts_[i] = std::max(counts_[i], counts[i]);
+  for (size_t i = 0; i < other.counts_.size(); ++i) {
+    counts_[i] = std::max(counts_[i], other.counts_[i]);
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,14 +13,11 @@ namespace lockstep {
 /// A vector clock over the lanes and streams of one rank: what has certainly happened before.
 class VectorClock {
  public:
-  void join(std::span<const uint32_t> counts);
-  void join(const VectorClock& other) { join(other.counts_); }
+  void join(const VectorClock& other);
   uint32_t at(size_t component) const {
     return component < counts_.size() ? counts_[component] : 0;
   }
   void set(size_t component, uint32_t count);
-  void clear() { counts_.clear(); }
-  std::span<const uint32_t> counts() const { return counts_; }
 
  private:
   std::vector<uint32_t> counts_;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
-#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -37,28 +35,6 @@ std::string stream_text(const Journal& journal, StreamId stream) {
   return device.value == 0 ? fmt::format("stream {}", name)
                            : fmt::format("stream {} of device {}", name, device.value);
 }
-
-// The clocks of all tickets of a rank, which are never changed, in one piece of memory.
-class TicketClocks {
- public:
-  void add(uint64_t key, const VectorClock& clock) {
-    const std::span<const uint32_t> counts = clock.counts();
-    places_[key] = {counts_.size(), counts.size()};
-    counts_.insert(counts_.end(), counts.begin(), counts.end());
-  }
-  /// None: no such ticket yet.
-  std::optional<std::span<const uint32_t>> find(uint64_t key) const {
-    const auto found = places_.find(key);
-    if (found == places_.end()) {
-      return std::nullopt;
-    }
-    return std::span(counts_).subspan(found->second.first, found->second.second);
-  }
-
- private:
-  std::unordered_map<uint64_t, std::pair<size_t, size_t>> places_;  ///< begin and size
-  std::vector<uint32_t> counts_;
-};
 
 class RankRaces {
  public:
@@ -144,22 +120,23 @@ class RankRaces {
   static uint64_t key_of(uint16_t lane, uint32_t sequence) {
     return uint64_t{lane} << 32 | sequence;
   }
-  std::optional<std::span<const uint32_t>> clock_of(Ticket ticket) const {
-    return tickets_.find(key_of(ticket.lane.value, ticket.sequence));
+  const VectorClock* clock_of(Ticket ticket) const {
+    const auto found = tickets_.find(key_of(ticket.lane.value, ticket.sequence));
+    return found == tickets_.end() ? nullptr : &found->second;
   }
 
   // Whether all that this row waits for has been submitted or fulfilled.
   bool known(const LaneState& lane, const Row& row) const {
     if (row.row == RowKind::settle && row.tag == 0) {
       const Ticket ticket{row.sequence, LaneId{static_cast<uint16_t>(row.peer)}};
-      return !ticket || clock_of(ticket).has_value();
+      return !ticket || clock_of(ticket) != nullptr;
     }
     if (row.row != RowKind::op) {
       return true;
     }
     const RowLists lists = lane.rows->lists_of(row);
     return std::all_of(lists.after.begin(), lists.after.end(),
-                       [this](Ticket ticket) { return !ticket || clock_of(ticket).has_value(); });
+                       [this](Ticket ticket) { return !ticket || clock_of(ticket) != nullptr; });
   }
 
   // An operation behind a promise that is fulfilled only later: its order is not known, so it is
@@ -180,13 +157,14 @@ class RankRaces {
     switch (row.row) {
       case RowKind::op: take_operations(number, row); return;
       case RowKind::settle:
-        if (const auto clock = clock_of({row.sequence, LaneId{static_cast<uint16_t>(row.peer)}});
-            clock && row.tag == 0) {
+        if (const VectorClock* clock =
+                clock_of({row.sequence, LaneId{static_cast<uint16_t>(row.peer)}});
+            clock != nullptr && row.tag == 0) {
           lane.clock.join(*clock);
         }
         break;
       case RowKind::fulfil:
-        tickets_.add(key_of(static_cast<uint16_t>(row.peer), row.sequence), lane.clock);
+        tickets_[key_of(static_cast<uint16_t>(row.peer), row.sequence)] = lane.clock;
         break;
       case RowKind::read: read(number, row); break;
       case RowKind::allocate: homes_[row.tag] = row.stream; break;
@@ -209,9 +187,8 @@ class RankRaces {
   // All parts of a grouped call start from the same past and do not order each other.
   void take_operations(size_t number, const Row& first) {
     LaneState& lane = lanes_[number];
-    VectorClock& ticket = ticket_;
-    ticket.clear();
-    size_t ends = 0;
+    VectorClock ticket;
+    ends_.clear();
     for (; lane.next < lane.rows->size(); ++lane.next) {
       const Row row = lane.rows->row(lane.next);
       if (row.row != RowKind::op || row.sequence != first.sequence) {
@@ -220,20 +197,16 @@ class RankRaces {
       StreamState* const stream = row.kind == OpKind::host ? nullptr : &state_of(row.stream);
       const uint32_t component =
           stream == nullptr ? static_cast<uint32_t>(number) : stream->component;
-      if (ends_.size() == ends) {
-        ends_.emplace_back();
-      }
-      VectorClock& clock = ends_[ends].second;
-      clock = lane.clock;
+      VectorClock clock = lane.clock;
       if (stream != nullptr) {
         clock.join(stream->clock);
       }
       const RowLists lists = lane.rows->lists_of(row);
       bool judged = true;
       for (const Ticket after : lists.after) {
-        const auto known = clock_of(after);
-        judged = judged && (!after || known);
-        if (known) {
+        const VectorClock* known = clock_of(after);
+        judged = judged && (!after || known != nullptr);
+        if (known != nullptr) {
           clock.join(*known);
         }
       }
@@ -251,13 +224,13 @@ class RankRaces {
       if (stream == nullptr) {
         lane.clock.join(clock);
       } else {
-        ends_[ends++].first = stream;
+        ends_.emplace_back(stream, std::move(clock));
       }
     }
-    for (size_t index = 0; index < ends; ++index) {
-      ends_[index].first->clock.join(ends_[index].second);
+    for (const auto& [stream, clock] : ends_) {
+      stream->clock.join(clock);
     }
-    tickets_.add(key_of(static_cast<uint16_t>(number), first.sequence), ticket);
+    tickets_[key_of(static_cast<uint16_t>(number), first.sequence)] = std::move(ticket);
   }
 
   uint32_t number_of(std::string text) {
@@ -353,7 +326,7 @@ class RankRaces {
   size_t waiting_lanes_ = 0;
   std::vector<uint32_t> counts_;  ///< by component: first the lanes, then the streams
   std::map<StreamId, StreamState> streams_;
-  TicketClocks tickets_;  ///< by key_of()
+  std::unordered_map<uint64_t, VectorClock> tickets_;  ///< by key_of()
   std::unordered_map<int32_t, StreamId> homes_;
   std::unordered_map<BufferId, AccessHistory> buffers_;
   std::vector<std::string> texts_;  ///< Access::text
@@ -361,7 +334,6 @@ class RankRaces {
   // Scratch of one operation:
   std::vector<Access> uses_;
   std::vector<std::pair<StreamState*, VectorClock>> ends_;
-  VectorClock ticket_;
   std::vector<Race> races_;
 };
 

@@ -29,6 +29,15 @@ TEST_CASE("what is left out where a period begins lies in it, or before it") {
   CHECK(times_of_row(within, 15) == times_of_row(behind, 15));
 }
 
+Rehearsal predicted(const std::string& text) {
+  Collected collected = collect(test::source_of_text(text));
+  REQUIRE(collected.diagnostics.empty());
+  RehearseRequest request;
+  request.explore = false;
+  rehearse_all(collected.jobs, request, Judges::all, 1);
+  return std::move(collected.jobs.front().result);
+}
+
 // Rows of the logger fall on other batches in each of 25 epochs.
 TEST_CASE("a program that logs leaves out steps between rows, and counts all of them") {
   const std::string text =
@@ -36,18 +45,13 @@ TEST_CASE("a program that logs leaves out steps between rows, and counts all of 
       "data: {train: {samples: 12520, batch_size: 10}}\n"
       "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 50}\n"
       "program: {training_step: [{log: {name: l, value: loss, on_step: true, on_epoch: true}}]}\n";
-  Collected collected = collect(test::source_of_text(text));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = false;
-  rehearse_all(collected.jobs, request, Judges::all, 1);
-  const Prediction& prediction = collected.jobs.front().result.results.prediction;
+  const Prediction prediction = predicted(text).results.prediction;
   CHECK(prediction.steps == 50 * 626);
   CHECK(prediction.simulated_steps < 50 * 626 / 4);
 }
 
 Rehearsal with_validation(int64_t batches, bool all_steps) {
-  Collected collected = collect(test::source_of_text(
+  return predicted(
       "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: resnet50}\n"
       "data: {train: {batches: 2, batch_size: 64}, val: {batches: " +
       std::to_string(batches) +
@@ -56,12 +60,7 @@ Rehearsal with_validation(int64_t batches, bool all_steps) {
       (all_steps ? "true" : "false") +
       "}\n"
       "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, "
-      "num_sanity_val_steps: 0}\n"));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = false;
-  rehearse_all(collected.jobs, request, Judges::all, 1);
-  return std::move(collected.jobs.front().result);
+      "num_sanity_val_steps: 0}\n");
 }
 
 // Nothing waits for the device in a validation, so the host is ahead until the queue of launches is
@@ -77,7 +76,7 @@ TEST_CASE("batches of a validation are left out while the host runs ahead") {
 }
 
 Rehearsal with_stragglers(const std::string& faults, bool all_steps) {
-  Collected collected = collect(test::source_of_text(
+  return predicted(
       "version: 1\ncluster: {preset: dgx-a100, nodes: 2}\nmodel: {preset: resnet50}\n"
       "data: {train: {samples: 1_000_000, batch_size: 64}}\n"
       "verify: {numerics: false, all_steps: " +
@@ -86,12 +85,7 @@ Rehearsal with_stragglers(const std::string& faults, bool all_steps) {
       "trainer: {accelerator: gpu, devices: 3, num_nodes: 2, strategy: ddp, max_steps: 40, "
       "num_sanity_val_steps: 0, limit_val_batches: 0}\n"
       "faults:\n" +
-      faults));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = false;
-  rehearse_all(collected.jobs, request, Judges::all, 1);
-  return std::move(collected.jobs.front().result);
+      faults);
 }
 
 TEST_CASE("steps of ranks that are slow all the time are left out") {
