@@ -81,6 +81,10 @@ function(lockstep_options_of out unit)
   set(${out} "${options}" PARENT_SCOPE)
 endfunction()
 
+# Folders that stay an object file of their own, because a program may define what they define: the
+# linker then leaves the whole object in the archive.
+set(LOCKSTEP_REPLACEABLE "^model_strategy_additional$")
+
 # lockstep_units(OUT SOURCE..): what is compiled instead of the sources: files that include all sources
 # of a folder, since most of a compilation is the headers that they share; folders of a library that
 # have few sources are compiled together. So names in the anonymous namespaces of a library are unique;
@@ -120,11 +124,15 @@ function(lockstep_units out)
     lockstep_options_of(options ${unit})
     list(LENGTH sources_of_${unit} number)
     math(EXPR size "${size} + ${number}")
-    if(LOCKSTEP_TOGETHER OR NOT files OR size GREATER few OR NOT "${options}" STREQUAL "${common}")
+    set(key "${options}")
+    if(unit MATCHES "${LOCKSTEP_REPLACEABLE}")
+      set(key ${unit})
+    endif()
+    if(LOCKSTEP_TOGETHER OR NOT files OR size GREATER few OR NOT "${key}" STREQUAL "${common}")
       set(file ${PROJECT_BINARY_DIR}/units/${LOCKSTEP_UNITS_OF}${unit}.cpp)
       list(APPEND files ${file})
       set(size ${number})
-      set(common "${options}")
+      set(common "${key}")
       set(text_of_${file} "")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}")
     endif()

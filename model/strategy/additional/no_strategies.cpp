@@ -1,5 +1,5 @@
-// Alone in its folder, and so in its object file, so that a linker leaves it in the archive where a
-// program defines its own.
+// Alone in its object file (LOCKSTEP_REPLACEABLE in cmake/settings.cmake), so that a linker leaves
+// it in the archive where a program defines its own.
 #include "model/strategy/registry.hpp"
 
 namespace lockstep {
