@@ -30,8 +30,9 @@ void Engine::arrive(uint32_t index) {
   }
   Communicator& communicator = communicators_[group.communicator];
   CallSlot& here = slot(communicator, part.call);
-  part.next = here.members;
-  here.members = index;
+  // In the order in which they arrive: who comes first goes on first, also in the next call.
+  (here.members == no_index ? here.members : parts_[here.last].next) = index;
+  here.last = index;
   here.latest = std::max(here.latest, part.ready);
   here.arrived += group.stands_for;
   if (here.arrived == members_of(communicator).size()) {
@@ -186,11 +187,13 @@ void Engine::complete_call(uint32_t first, Time start, Time finish) {
       exchange_values(parts_by_member(first, members), members);
     }
   }
+  const auto before = static_cast<std::ptrdiff_t>(ready_parts_.size());
   for (uint32_t index = first; index != no_index;) {
     const uint32_t next = parts_[index].next;
     part_done(index, start, finish);
     index = next;
   }
+  std::reverse(ready_parts_.begin() + before, ready_parts_.end());  // the last is launched first
 }
 
 using Splits = std::vector<std::span<const int64_t>>;

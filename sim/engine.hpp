@@ -65,7 +65,8 @@ class WorldGivenUp final : public std::runtime_error {
 /// The k-th call of one communicator.
 struct CallSlot {
   size_t arrived = 0;           ///< members, those that others stand for included
-  uint32_t members = no_index;  ///< list of parts
+  uint32_t members = no_index;  ///< list of parts, first come first
+  uint32_t last = no_index;     ///< of that list
   Time latest{};
 };
 
@@ -248,13 +249,16 @@ class Engine {
   // Periods that are left out (periods.cpp).
   /// The world when rank 0 began a period.
   struct KnownState {
-    std::vector<int64_t> words;
-    std::vector<int64_t> periods;  ///< by rank
+    std::vector<int64_t> words;                ///< empty: the world does not come back to it
+    std::vector<int64_t> periods;              ///< that each rank had begun
+    std::vector<SubmissionHistory> submitted;  ///< by rank
     Time time{};
   };
   static void note_submitted(RankState& rank, const Op& op);
   void find_cycle(int32_t level);
-  bool is_cycle(int32_t level, int64_t periods, const KnownState& before, const KnownState& now);
+  /// `cycle_before`: where the cycle that ended with `before` had begun.
+  bool is_cycle(int32_t level, const KnownState& cycle_before, const KnownState& before,
+                const KnownState& now) const;
   int64_t begin_period(RankState& rank, int32_t level);
 
   // Slow links (link_faults.cpp).

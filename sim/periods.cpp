@@ -41,11 +41,7 @@ void Engine::note_submitted(RankState& rank, const Op& op) {
   const uint64_t size =
       random_key(static_cast<uint64_t>(op.bytes.count()) ^ what, static_cast<uint64_t>(op.work));
   const auto peer = static_cast<uint64_t>(static_cast<uint32_t>(op.peer));
-  const uint64_t word = random_key(size, uint64_t{op.site.value} << 32 ^ peer);
-  for (LoopState& loop : rank.loops) {
-    uint64_t& submitted = loop.ago(0).submitted;
-    submitted = random_key(submitted, word);
-  }
+  rank.submitted.add(random_key(size, uint64_t{op.site.value} << 32 ^ peer));
 }
 
 int64_t Engine::begins_period(RankState& rank, const PeriodStart& start) {
@@ -78,57 +74,59 @@ void Engine::find_cycle(int32_t level) {
     const bool begins = rank.place.rank.value == 0;  // the others are within what they began last
     from = std::max(from, loop.periods);
     end = std::min(end, loop.periods + loop.alike - (begins ? 0 : 1));
-    // Also of another level: what is left out lies within one period of it, or encloses several.
-    pending = pending || std::ranges::any_of(rank.loops, [](const LoopState& each) {
-                return each.left_out.cycles > 0;
-              });
+    // Of the same level or one within it. What is left out of a loop around it comes later.
+    pending =
+        pending || std::any_of(rank.loops.begin(), rank.loops.begin() + level + 1,
+                               [](const LoopState& each) { return each.left_out.cycles > 0; });
   }
   const int64_t alike = end - from - periods_kept;
   const RankState& first = ranks.front();
   const Time skipped = first.skipped_times.empty() ? Time{} : first.skipped_times.back().time;
-  KnownState now{{}, {}, first.running->host + skipped};
-  if (alike <= 0 || pending || !WorldState(*this).describe(level, now.words)) {
-    known.clear();
-    return;
-  }
+  KnownState now{{}, {}, {}, first.running->host + skipped};
   for (const RankState& rank : ranks) {
     now.periods.push_back(rank.loops[static_cast<size_t>(level)].periods);
+    now.submitted.push_back(rank.submitted);
   }
-  for (int64_t periods = 1; periods <= std::ssize(known); ++periods) {
+  bool may_come_back = alike > 0 && !pending && WorldState(*this).describe(level, now.words);
+  for (int64_t periods = 1; may_come_back && 2 * periods <= std::ssize(known); ++periods) {
     const KnownState& before = known[static_cast<size_t>(periods - 1)];
+    const KnownState& cycle_before = known[static_cast<size_t>(2 * periods - 1)];
     const int64_t cycles = alike / periods;
-    if (cycles > 0 && is_cycle(level, periods, before, now)) {
+    if (cycles > 0 && is_cycle(level, cycle_before, before, now)) {
       for (RankState& rank : ranks) {
         rank.loops[static_cast<size_t>(level)].left_out = {from, cycles, periods,
                                                            now.time - before.time};
       }
-      known.clear();
-      return;
+      may_come_back = false;
     }
   }
   known.push_front(std::move(now));
-  if (std::ssize(known) > periods_of_cycle_max) {
+  if (std::ssize(known) > 2 * periods_of_cycle_max) {
     known.pop_back();
+  }
+  // Where something else comes in between, what was submitted is still compared with what follows.
+  const auto too_old = may_come_back ? periods_of_cycle_max : 0;
+  for (int64_t ago = too_old; ago < std::ssize(known); ++ago) {
+    known[static_cast<size_t>(ago)].words = {};
   }
 }
 
-bool Engine::is_cycle(int32_t level, int64_t periods, const KnownState& before,
-                      const KnownState& now) {
-  if (before.words != now.words) {
+bool Engine::is_cycle(int32_t level, const KnownState& cycle_before, const KnownState& before,
+                      const KnownState& now) const {
+  if (before.words.empty() || before.words != now.words) {
     return false;
   }
-  return std::ranges::all_of(ranks, [&](RankState& rank) {
-    LoopState& loop = rank.loops[static_cast<size_t>(level)];
-    // Rank 0 has ended the period that it is in, and the others are within theirs.
-    const int64_t ended = rank.place.rank.value == 0 ? 0 : 1;
-    // Both cycles that are compared lie in the loop that the rank is in.
-    const int64_t begun = loop.periods - loop.before_alike;
-    bool same = begun > 2 * periods && before.periods[rank.index] + periods == loop.periods;
-    for (int64_t ago = ended;
-         same && ago < ended + periods && ago + periods < std::ssize(loop.last); ++ago) {
-      same = loop.ago(ago).submitted == loop.ago(ago + periods).submitted;
-    }
-    return same;
+  const int64_t periods = now.periods.front() - before.periods.front();
+  return std::ranges::all_of(ranks, [&](const RankState& rank) {
+    const LoopState& loop = rank.loops[static_cast<size_t>(level)];
+    const size_t index = rank.index;
+    // Both cycles that are compared lie in the loop that the rank is in. Rank 0 begins a period,
+    // the others are within theirs.
+    const int64_t begun = cycle_before.periods[index] + (index == 0 ? 1 : 0);
+    return begun > loop.before_alike && now.periods[index] - before.periods[index] == periods &&
+           before.periods[index] - cycle_before.periods[index] == periods &&
+           now.submitted[index].since(before.submitted[index]) ==
+               before.submitted[index].since(cycle_before.submitted[index]);
   });
 }
 
@@ -158,7 +156,7 @@ int64_t Engine::begin_period(RankState& rank, int32_t level) {
   ++loop.periods;
   const bool has_entries = journal_ != nullptr && !journal_->repeated.empty();
   const int64_t entries = has_entries ? std::ssize(journal_->repeated[rank.place.rank.value]) : 0;
-  loop.ago(0) = {row, entries, 0};
+  loop.ago(0) = {row, entries, rank.submitted};
   loop.first_ticket = tickets.next();
   return left_out.cycles * left_out.periods_of_cycle;
 }

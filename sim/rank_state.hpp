@@ -11,6 +11,7 @@
 #include "model/program/lane.hpp"
 #include "model/program/run.hpp"
 #include "sim/launch_queue.hpp"
+#include "sim/submission_history.hpp"
 #include "sim/ticket_ring.hpp"
 
 namespace lockstep::sim {
@@ -70,15 +71,15 @@ struct LeftOut {
 /// Where a rank stands in a loop of its program.
 struct LoopState {
   struct Period {
-    int64_t first_row = 0;   ///< in the journal
-    int64_t left_out = 0;    ///< entries of the rank in Journal::repeated before it
-    uint64_t submitted = 0;  ///< a hash of its operations, in their order
+    int64_t first_row = 0;        ///< in the journal
+    int64_t left_out = 0;         ///< entries of the rank in Journal::repeated before it
+    SubmissionHistory submitted;  ///< before it
   };
   int64_t periods = 0;        ///< that it began, in all loops of this level
   int64_t before_alike = 0;   ///< of these, until the present loop began to do the same
   int64_t alike = 0;          ///< as it said last
   uint32_t first_ticket = 0;  ///< of the period that it is in
-  std::array<Period, 2 * periods_of_cycle_max> last{};  ///< the present one and those before
+  std::array<Period, periods_of_cycle_max> last{};  ///< the present one and those before
   std::vector<int64_t> memory;  ///< the program's own, when it began the present period
   LeftOut left_out;             ///< once it comes there
 
@@ -116,6 +117,7 @@ struct RankState {
   RankEnd end;
   LaunchQueue launched;
   std::vector<Ticket> open_promises;
+  SubmissionHistory submitted;  ///< where periods may be left out
   std::array<LoopState, period_levels> loops{};
   std::vector<SkippedTime> skipped_times;  ///< of lane 0, ascending; those that may be asked for
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.

@@ -51,7 +51,8 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
   }
   const LaneState& lane = *rank.lanes.front();
   add(int64_t{lane.tickets.next()} - rank.loops[static_cast<size_t>(level)].first_ticket);
-  add(std::bit_cast<int64_t>(rank.loops[static_cast<size_t>(level)].ago(0).submitted));
+  const LoopState& present = rank.loops[static_cast<size_t>(level)];
+  add(std::bit_cast<int64_t>(rank.submitted.since(present.ago(0).submitted)));
   for (const LoopState& loop : rank.loops) {
     add(loop.left_out.cycles * loop.left_out.periods_of_cycle);
   }

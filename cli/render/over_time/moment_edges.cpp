@@ -20,8 +20,9 @@ bool is_of_checkpoint(const Journal& journal, const Row& row) {
 
 class EdgeCollector {
  public:
-  EdgeCollector(const Journal& journal, int32_t as, const std::vector<LeftOutStretch>& stretches)
-      : journal_(journal), as_(as), stretches_(stretches) {}
+  EdgeCollector(const Journal& journal, int32_t as, const std::vector<LeftOutStretch>& stretches,
+                const std::vector<LeftOutStretch>& seen_by)
+      : journal_(journal), as_(as), stretches_(stretches), seen_by_(seen_by) {}
 
   void add_lane(const LaneJournal& lane, bool is_first) {
     int64_t index = 0;
@@ -43,22 +44,45 @@ class EdgeCollector {
     const int what = kind == Activity::host && is_of_checkpoint(journal_, row)
                          ? MomentEdge::checkpoint
                          : static_cast<int>(kind);
-    add_span(done.start, done.finish, what);
-    if (kind == Activity::communication) {
-      add_span(done.issue, done.start, Activity::waiting);
-    }
+    add_operation(done, what, Time{});
     while (next_ < stretches_.size() && stretches_[next_].end_row <= index) {
       ++next_;
     }
+    Time later{};
     for (size_t at = next_; index >= 0 && at < stretches_.size(); ++at) {
       const LeftOutStretch& stretch = stretches_[at];
-      if (stretch.end_row - rows_under_way > index) {
+      if (stretch.end_row - rows_under_way > index || done.finish + later <= stretch.begin) {
         break;
       }
-      if (index >= stretch.first_row && done.finish > stretch.begin) {
-        const Time by = stretch.period * stretch.periods;
-        add_span(done.start + by, done.finish + by, what);
+      later += stretch.period * stretch.periods;
+      add_operation(done, what, later);
+    }
+    for (size_t at = next_; index >= 0 && at < std::min(stretches_.size(), seen_by_.size()) &&
+                            stretches_[at].end_row - rows_under_way <= index;
+         ++at) {
+      if (index >= stretches_[at].first_row) {
+        repeat(done, what, stretches_[at], seen_by_[at]);
       }
+    }
+  }
+
+  // In periods that this rank leaves out while the one that looks at it does something.
+  void repeat(const Completion& done, int what, const LeftOutStretch& own,
+              const LeftOutStretch& seen) {
+    int64_t first = 1;
+    for (; first < own.periods && done.issue + own.period * first < seen.begin; ++first) {
+      add_operation(done, what, own.period * first);
+    }
+    for (int64_t last = own.periods - 1;
+         last >= first && done.finish + own.period * last > seen.end(); --last) {
+      add_operation(done, what, own.period * last);
+    }
+  }
+
+  void add_operation(const Completion& done, int what, Time later) {
+    add_span(done.start + later, done.finish + later, what);
+    if (what == Activity::communication) {
+      add_span(done.issue + later, done.start + later, Activity::waiting);
     }
   }
 
@@ -72,6 +96,7 @@ class EdgeCollector {
   const Journal& journal_;
   int32_t as_;
   const std::vector<LeftOutStretch>& stretches_;
+  const std::vector<LeftOutStretch>& seen_by_;
   size_t next_ = 0;  ///< the first stretch that ends behind the row
 };
 
@@ -100,8 +125,9 @@ Phases phases_of(const Journal& journal, int32_t rank,
 }  // namespace
 
 std::vector<MomentEdge> edges_of_rank(const Journal& journal, int32_t rank, int32_t as,
-                                      const std::vector<LeftOutStretch>& stretches) {
-  EdgeCollector collector(journal, as, stretches);
+                                      const std::vector<LeftOutStretch>& stretches,
+                                      const std::vector<LeftOutStretch>& seen_by) {
+  EdgeCollector collector(journal, as, stretches, seen_by);
   for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
     collector.add_lane(journal.lane(rank, lane), lane == 0);
   }

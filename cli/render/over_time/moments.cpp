@@ -94,7 +94,7 @@ Moments::Moments(const RunResult& run, int32_t rank, const std::vector<int32_t>&
   for (size_t other = 0; other < others.size(); ++other) {
     const std::vector<MomentEdge> more =
         edges_of_rank(*run.journal, others[other], static_cast<int32_t>(other + 1),
-                      left_out_stretches(*run.journal, others[other], run.total_time));
+                      left_out_stretches(*run.journal, others[other], run.total_time), stretches_);
     edges.insert(edges.end(), more.begin(), more.end());
   }
   std::stable_sort(edges.begin(), edges.end(), [](const MomentEdge& left, const MomentEdge& right) {

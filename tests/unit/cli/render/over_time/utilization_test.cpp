@@ -163,6 +163,17 @@ TEST_CASE("a rank that works alone, and one that is waited for") {
   };
   CHECK(share(*waits, Moment::other_ranks) > 0.5);
   CHECK(share(*works, Moment::alone) > 0.5);
+  // Rank 1 submits some time behind rank 0, and leaves out the same steps later.
+  const Rehearsal whole = advised(late.substr(0, late.size() - folds.size()) + every_step);
+  for (const int32_t rank : {0, 1}) {
+    const std::optional<Utilization> left_out = utilization_of(ran, rank, 20);
+    const std::optional<Utilization> simulated = utilization_of(whole, rank, 20);
+    REQUIRE(simulated);
+    for (const Moment moment : {Moment::alone, Moment::other_ranks, Moment::working}) {
+      INFO(rank << " " << phrase_of(moment));
+      CHECK(share(*left_out, moment) == Approx(share(*simulated, moment)));
+    }
+  }
   // NCCL's kernel runs while it waits, and nvidia-smi counts it.
   CHECK(waits->kernel_ran > 0.9);
   CHECK(waits->working < 0.4);
