@@ -229,9 +229,10 @@ constexpr GuideClaim claims[] = {
      "scenarios/guides/parameter-servers.yaml:sync"},
     {"servers-suit-unstable-networks",
      "Parameter servers suit unstable networks and workers of unequal speed.", right_only_if,
-     "they are asynchronous", "all",
+     "they are asynchronous, and Lightning is older than 2.5.3", "all",
      "A synchronous server waits for the slowest worker as all_reduce does, and for a lost one "
-     "forever.",
+     "forever. From 2.5.3 on Lightning broadcasts a flag before every batch, which keeps workers "
+     "together.",
      "scenarios/guides/parameter-servers.yaml:slow_worker_under_async"},
     {"servers-are-inconsistent", "With a parameter server workers compute by inconsistent weights.",
      right_only_if, "it is asynchronous", "all",

@@ -24,12 +24,21 @@ std::string label_of(const Journal& journal, int32_t rank, GroupId group) {
                                     : std::string("unknown group");
 }
 
+int64_t members_of(const Journal& journal, int32_t rank, GroupId group) {
+  const auto& known = journal.groups[static_cast<size_t>(rank)];
+  if (group == world_group) {
+    return journal.ranks();
+  }
+  return group.value < known.size() ? std::ssize(known[group.value].members) : 0;
+}
+
 std::map<Key, TransferCount> by_key(const std::vector<TransferCount>& counts) {
   std::map<Key, TransferCount> keyed;
   for (const TransferCount& one : counts) {
-    TransferCount& sum =
-        keyed.try_emplace({one.kind, one.group}, TransferCount{one.kind, one.group, 0, 0})
-            .first->second;
+    TransferCount& sum = keyed
+                             .try_emplace({one.kind, one.group},
+                                          TransferCount{one.kind, one.group, 0, 0, one.members})
+                             .first->second;
     sum.count += one.count;
     sum.bytes += one.bytes;
   }
@@ -90,7 +99,7 @@ std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
         const bool copies = row.kind == OpKind::copy;
         all.push_back({row.kind,
                        copies ? std::string("own GPUs") : label_of(journal, rank, row.group), 1,
-                       row.bytes});
+                       row.bytes, copies ? 0 : members_of(journal, rank, row.group)});
       }
     });
   }
@@ -99,6 +108,22 @@ std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
     sums.push_back(sum);
   }
   return sums;
+}
+
+int64_t bytes_sent(const TransferCount& count) {
+  const int64_t ranks = std::max<int64_t>(count.members, 1);
+  const auto of_ring = [&](int64_t rounds) {
+    return static_cast<int64_t>(static_cast<double>(count.bytes) * static_cast<double>(rounds) *
+                                static_cast<double>(ranks - 1) / static_cast<double>(ranks));
+  };
+  switch (count.kind) {
+    case OpKind::all_reduce: return of_ring(2);
+    case OpKind::reduce_scatter:
+    case OpKind::all_to_all: return of_ring(1);
+    case OpKind::all_gather: return count.bytes * (ranks - 1);
+    case OpKind::recv: return 0;
+    default: return count.bytes;
+  }
 }
 
 std::vector<TransferCount> transfers_per_step(std::vector<TransferCount> counts, int64_t steps) {
@@ -117,14 +142,14 @@ std::vector<std::string> transfer_differences(const std::vector<TransferCount>& 
   const auto wanted = by_key(expected);
   auto found = by_key(actual);
   for (const auto& [key, count] : wanted) {
-    found.try_emplace(key, TransferCount{count.kind, count.group, 0, 0});
+    found.try_emplace(key, TransferCount{count.kind, count.group, 0, 0, count.members});
   }
   std::vector<std::string> sentences;
   for (const auto& [key, is] : found) {
     const auto at = wanted.find(key);
     const TransferCount must =
-        at == wanted.end() ? TransferCount{is.kind, is.group, 0, 0} : at->second;
-    if (!(must == is)) {
+        at == wanted.end() ? TransferCount{is.kind, is.group, 0, 0, is.members} : at->second;
+    if (must.count != is.count || must.bytes != is.bytes) {
       sentences.push_back(fmt::format("{} of {}: {} calls and {} bytes, expected {} and {}",
                                       name_of(is.kind), is.group, is.count, is.bytes, must.count,
                                       must.bytes));

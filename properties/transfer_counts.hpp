@@ -17,6 +17,7 @@ struct TransferCount {
   std::string group;  ///< "world", "ranks 0-3", or "own GPUs" of copies
   int64_t count = 0;
   int64_t bytes = 0;
+  int64_t members = 0;  ///< of the group; 0 of copies
   bool operator==(const TransferCount&) const = default;
 };
 
@@ -33,6 +34,11 @@ bool moves_between_gpus(const Row& row);
 /// The communication of one rank within these rows, by kind and group.
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
                                         const RowRange& rows = {});
+
+/// What the rank sends for them where collectives go round a ring of W: 2 (W-1)/W of an all_reduce,
+/// (W-1)/W of a reduce_scatter or an all_to_all, W-1 times its part of an all_gather. A broadcast
+/// and a reduction to one rank are passed on once; who receives a message sends nothing.
+int64_t bytes_sent(const TransferCount& count);
 
 /// The counts of one step out of `steps` equal ones; empty when the counts cannot be divided, so
 /// that steps were not equal.

@@ -75,6 +75,7 @@ struct RankResults {
   Bytes drive_peak{};                     ///< on the local drive of its node
   Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
+  bool takes_steps = true;                ///< false of a parameter server, for instance
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
   std::map<std::string, double> metrics;  ///< logged last
   std::optional<Bytes> checkpoint_bytes;  ///< that it wrote into the last checkpoint

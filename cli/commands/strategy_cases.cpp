@@ -8,7 +8,7 @@
 #include "cli/input_files.hpp"
 #include "cli/render/json.hpp"
 #include "cli/render/render_strategies.hpp"
-#include "model/trainer/framework/strategy_choice.hpp"
+#include "model/trainer/framework/compared_strategies.hpp"
 #include "model/trainer/prepare/prepare.hpp"
 #include "rehearsal/run/one_run.hpp"
 
@@ -28,7 +28,7 @@ std::vector<ComparedStrategy> named_in(const std::string& list) {
                                  ? ""
                                  : text.substr(first, text.find_last_not_of(' ') + 1 - first);
     if (!name.empty() && std::ranges::find(named, name, &ComparedStrategy::label) == named.end()) {
-      named.push_back({name, name, ""});
+      named.push_back({name, name});
     }
     text.clear();
   };
@@ -44,7 +44,7 @@ std::vector<ComparedStrategy> named_in(const std::string& list) {
   return named;
 }
 
-// For the ranks and the precision of the case as it is.
+// For the devices, the batches and the precision of the case as it is.
 std::vector<ComparedStrategy> all_for(const CaseSource& source) {
   const Collected collected = collect(source);
   for (const Job& job : collected.jobs) {
@@ -52,11 +52,19 @@ std::vector<ComparedStrategy> all_for(const CaseSource& source) {
       const Placement& placement = prepare(*job.scenario, strategies()).placement;
       const PrecisionChoice& precision = placement.precision;
       const bool is_mixed = precision.parameters != precision.activations;
-      return strategies_to_compare(std::ssize(placement.devices) * placement.nodes,
-                                   is_mixed ? name_of(precision.activations) : "");
+      ComparedTraining training;
+      training.lightning = placement.lightning;
+      training.device = placement.cpu ? DeviceType::cpu : placement.device;
+      training.devices = std::ssize(placement.devices);
+      training.nodes = placement.nodes;
+      const std::optional<DataSpec>& data = job.scenario->data;
+      const LoaderSpec* loader = data && !data->train.empty() ? &data->train.front() : nullptr;
+      training.batch_size = loader == nullptr ? 0 : value_or(loader->batch_size, int64_t{1});
+      training.narrow = is_mixed ? name_of(precision.activations) : "";
+      return strategies_to_compare(training);
     }
   }
-  return strategies_to_compare(1);
+  return strategies_to_compare({});
 }
 
 Answer wrong_use(const std::string& message) {
@@ -75,6 +83,8 @@ StrategyJobs jobs_of(const Request& request, const CaseSource& source,
   for (const ComparedStrategy& strategy : compared) {
     CaseSource with_strategy = source;
     with_strategy.set.push_back("trainer.strategy=" + strategy.text());
+    with_strategy.set.insert(with_strategy.set.end(), strategy.settings.begin(),
+                             strategy.settings.end());
     with_strategy.option_of_key["trainer.strategy"] = "--strategies";
     Collected collected = collect(with_strategy);
     check_outputs(request, collected);

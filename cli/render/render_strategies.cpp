@@ -17,21 +17,25 @@ namespace lockstep::cli {
 namespace {
 
 struct Columns {
-  std::string name, samples, throughput, step_time, memory, transferred, cost, verdict;
+  std::string name, samples, throughput, step_time, memory, sent, cost, verdict;
 };
 
 constexpr Columns titles_of_run() {
-  return {"strategy",       "samples",         "samples/s",     "step time",
-          "memory per GPU", "moved in a step", "cost, million", ""};
+  return {"strategy",       "samples",        "samples/s",     "step time",
+          "memory per GPU", "sent in a step", "cost, million", ""};
 }
 
-// Of the rank that moves most.
-Bytes moved_in_a_step(const Rehearsal& rehearsal) {
+// Of the rank that sends most. A server has no steps: what it sends while rank 0 takes one.
+Bytes sent_in_a_step(const Rehearsal& rehearsal) {
   Bytes most{};
   for (const RankResults& rank : rehearsal.results.ranks) {
     Bytes bytes{};
     for (const TransferCount& transfer : rank.transfers) {
-      bytes += Bytes(transfer.bytes);
+      bytes += Bytes(bytes_sent(transfer));
+    }
+    const int64_t steps = rehearsal.results.prediction.steps;
+    if (!rank.takes_steps && steps > 0) {
+      bytes = Bytes(bytes.count() / steps);
     }
     most = std::max(most, bytes);
   }
@@ -95,7 +99,7 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
           prediction.samples_per_s ? number_text(*prediction.samples_per_s) : "-",
           prediction.usual_step_time() ? time_text(prediction.usual_step_time()->count()) : "-",
           bytes_text(rank->memory.peak.count()),
-          bytes_text(moved_in_a_step(rehearsal).count()),
+          bytes_text(sent_in_a_step(rehearsal).count()),
           cost_of_a_million(rehearsal),
           verified ? found_in(rehearsal) : ""};
 }
@@ -121,22 +125,20 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   const size_t throughput = width(&Columns::throughput);
   const size_t step = width(&Columns::step_time);
   const size_t memory = width(&Columns::memory);
-  const size_t moved = width(&Columns::transferred);
+  const size_t sent = width(&Columns::sent);
   const size_t cost = width(&Columns::cost);
   const bool has_cost = std::any_of(lines.begin() + 1, lines.end(),
                                     [](const Columns& line) { return line.cost != "-"; });
   std::string text = style.strong("The same training under each strategy") + "\n";
   for (const Columns& line : lines) {
-    std::string left =
-        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name,
-                    line.samples, samples, line.throughput, throughput, line.step_time, step,
-                    line.memory, memory, line.transferred, moved);
+    std::string left = fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name,
+                                   name, line.samples, samples, line.throughput, throughput,
+                                   line.step_time, step, line.memory, memory, line.sent, sent);
     left += has_cost ? fmt::format("  {:>{}}", line.cost, cost) : "";
     text += line.verdict.empty() ? left + "\n" : left + "  " + line.verdict + "\n";
   }
   text += "  samples: of a step\n";
-  text +=
-      "  moved in a step: sent and received by the rank that moves most, as its calls count it\n";
+  text += "  sent in a step: by the rank that sends most, where collectives go round a ring\n";
   text += has_cost ? "  cost, million: of a million samples at this throughput\n" : "";
   const auto differs = [&lines](const Columns& line) {
     return line.samples != "-" && line.samples != lines[1].samples;

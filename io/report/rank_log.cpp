@@ -276,6 +276,22 @@ Json rates_json(const std::vector<std::vector<double>>& rates) {
   }
   return all;
 }
+Json names_json(const std::map<std::string, HandedOver>& names) {
+  Json all = Json::array();
+  for (const auto& [name, handed_over] : names) {
+    all.push_back({name, handed_over.times, handed_over.site.value});
+  }
+  return all;
+}
+
+std::map<std::string, HandedOver> names_of_json(const Json& json) {
+  std::map<std::string, HandedOver> names;
+  for (const Json& one : json) {
+    names[one.at(0)] = {count_of(one.at(1)), site_of(one.at(2))};
+  }
+  return names;
+}
+
 }  // namespace
 
 Json json_of_log(const RankLog& log) {
@@ -285,6 +301,7 @@ Json json_of_log(const RankLog& log) {
           {"progress_bar", json_of(log.progress_bar)},
           {"logged", json_of_all(log.logged)},
           {"findings", json_of_all(log.findings)},
+          {"handed_over", names_json(log.handed_over)},
           {"monitors", json_of_all(log.monitors)},
           {"checkpoints", json_of_all(log.checkpoints)},
           {"checkpoint_bytes", log.checkpoint_bytes.value_or(Bytes(-1)).count()},
@@ -321,6 +338,7 @@ RankLog log_of_json(const Json& json) {
   log.progress_bar = values_by_key(json.at("progress_bar"));
   log.logged = all_of_json(json.at("logged"), logged_key_of);
   log.findings = all_of_json(json.at("findings"), finding_of);
+  log.handed_over = names_of_json(json.at("handed_over"));
   log.monitors = all_of_json(json.at("monitors"), monitor_of);
   log.checkpoints = all_of_json(json.at("checkpoints"), checkpoint_of);
   if (const auto bytes = whole_of<int64_t>(json.at("checkpoint_bytes"), -1); bytes >= 0) {

@@ -32,6 +32,19 @@ Reduction reduction_of_call(const Given<ReduceOp>& op) {
   return Reduction::avg;
 }
 
+// horovod/torch/mpi_ops.py looks for a function by the type of the tensor, and has none for these.
+void check_reduced_type(DType dtype, SiteId site) {
+  const char* const tensor = dtype == DType::uint8  ? "ByteTensor"
+                             : dtype == DType::bf16 ? "BFloat16Tensor"
+                                                    : nullptr;
+  if (tensor != nullptr) {
+    throw ProgramException(
+        site, fmt::format("AttributeError: Horovod has no horovod_torch_allreduce_async_torch_{}: "
+                          "it does not reduce {}",
+                          tensor, name_of(dtype)));
+  }
+}
+
 std::string_view prefix_of(RequestKind kind) {
   switch (kind) {
     case RequestKind::all_reduce: return "allreduce";
@@ -48,6 +61,9 @@ std::string_view prefix_of(RequestKind kind) {
 Program Interpreter::open() {
   if (settings_.meets_by_name && rank_.world_size() > 1) {
     NegotiationOptions options;
+    options.cycle_time = settings_.named_calls.cycle_time;
+    options.cache_capacity = settings_.named_calls.cache_capacity;
+    options.fusion.threshold = settings_.named_calls.fusion_threshold;
     options.fusion.threshold =
         settings_.ranks_of_nodes.empty()
             ? working_threshold(options.fusion.threshold, rank_.place().local_world_size)
@@ -90,6 +106,7 @@ Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& f
     }
     shape = shape.subspan(1);
   } else if (request.name.kind == RequestKind::all_reduce) {
+    check_reduced_type(request.dtype, site);
     request.reduction = reduction_of_call(statement.communication.op);
     if (request.reduction == Reduction::avg && !is_floating(request.dtype)) {
       lack(site, "an average of whole numbers over Horovod is not modelled",

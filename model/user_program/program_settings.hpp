@@ -10,6 +10,7 @@
 #include "model/core/device_type.hpp"
 #include "model/core/ids.hpp"
 #include "model/core/ranks_of_nodes.hpp"
+#include "model/core/units.hpp"
 #include "model/core/value_budget.hpp"
 #include "model/trainer/framework/version.hpp"
 
@@ -17,10 +18,18 @@ namespace lockstep {
 
 struct ProgramSpec;
 
+/// Horovod's engine in a program that calls it itself, with what its variables give.
+struct NamedCallSettings {
+  Bytes fusion_threshold{int64_t{128} << 20};  ///< HOROVOD_FUSION_THRESHOLD
+  Time cycle_time{int64_t{1'000'000'000}};     ///< HOROVOD_CYCLE_TIME: 1 ms
+  int64_t cache_capacity = 1024;               ///< HOROVOD_CACHE_CAPACITY, names
+};
+
 /// Data that the statements of all ranks share. Outlives the run.
 struct ProgramSettings {
   bool gloo = false;           ///< collectives hold the host until they are done
   bool meets_by_name = false;  ///< collectives are Horovod's, in place of torch.distributed's
+  NamedCallSettings named_calls{};
   Version torch{2, 11, 0};
   Version lightning{2, 6, 0};
   bool avoids_record_streams = false;  ///< by TORCH_NCCL_AVOID_RECORD_STREAMS

@@ -69,15 +69,42 @@ std::optional<Difference> difference_of(const NamedValues& run, const NamedValue
   return std::nullopt;
 }
 
+std::vector<std::string> fix_of_comparison(EqualityRule::Compares compares) {
+  std::vector<std::string> fix{
+      "this is usual where each part has enough samples to compare with; else compare"};
+  switch (compares) {
+    case EqualityRule::Compares::of_device:
+      fix.emplace_back(
+          "those of all devices: compute the loss in training_step_end (`model: "
+          "{loss_in: training_step_end}`)");
+      break;
+    case EqualityRule::Compares::of_device_of_node:
+      fix.emplace_back(
+          "those of a node: compute the loss in training_step_end (`model: {loss_in: "
+          "training_step_end}`);");
+      fix.emplace_back("or those of all ranks: ddp, with `gather_distributed: true` of NTXentLoss");
+      break;
+    case EqualityRule::Compares::of_node:
+      fix.emplace_back(
+          "those of all ranks, which ddp can: `gather_distributed: true` of "
+          "NTXentLoss, in training_step");
+      break;
+    default:
+      fix.emplace_back(
+          "those of all ranks, as one device does: `gather_distributed: true` of "
+          "NTXentLoss");
+  }
+  return fix;
+}
+
 std::vector<std::string> fix_of(const EqualityRule& rule) {
   if (rule.splits_statistics) {
     return {"this is usual where every device has enough samples; else use sync_batchnorm, or a",
             "norm without statistics of the batch (GroupNorm, LayerNorm), with which the",
             "comparison judges the rest"};
   }
-  if (rule.splits_comparison) {
-    return {"this is usual where each device has enough samples to compare with; else compare",
-            "those of all ranks, as one device does: `gather_distributed: true` of NTXentLoss"};
+  if (rule.compares != EqualityRule::Compares::all) {
+    return fix_of_comparison(rule.compares);
   }
   if (rule.uneven_samples) {
     return remedy_for("LS306");
@@ -90,7 +117,9 @@ std::vector<std::string> fix_of(const EqualityRule& rule) {
 Finding finding_of(const std::string& name, const RankSet& ranks, const Difference& difference,
                    const EqualityRule& rule) {
   Finding finding = lockstep::finding_of(
-      "LS306", rule.splits_statistics || rule.splits_comparison ? Level::warning : Level::error,
+      "LS306",
+      rule.splits_statistics || rule.compares != EqualityRule::Compares::all ? Level::warning
+                                                                             : Level::error,
       fmt::format("{} of {} differs from what one device computes from the same samples", name,
                   ranks.phrase()));
   finding.ranks = ranks;
@@ -112,11 +141,11 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
         "batch norm normalises each device's part of the batch by itself, one device the whole: "
         "that alone gives such a difference, and it can hide another");
   }
-  if (rule.splits_comparison) {
-    finding.follows.push_back(
-        "the loss compares the samples of each device's part of the batch with each other, one "
-        "device those of the whole batch: that alone gives such a difference, and it can hide "
-        "another");
+  if (rule.compares != EqualityRule::Compares::all) {
+    finding.follows.push_back(fmt::format(
+        "the loss compares the samples of each {}'s part of the batch with each other, one device "
+        "those of the whole batch: that alone gives such a difference, and it can hide another",
+        rule.compares == EqualityRule::Compares::of_node ? "node" : "device"));
   }
   finding.fix = fix_of(rule);
   return finding;

@@ -39,9 +39,10 @@ struct EqualityRule {
   /// Batch norm takes its statistics from a device's part of the batch, so that a difference is
   /// expected and depends on how large the parts are: a warning.
   bool splits_statistics = false;
-  /// The loss compares the samples of each device's part of the batch with each other, one device
-  /// those of the whole batch: a difference is expected, too.
-  bool splits_comparison = false;
+  /// Of which part of the batch the loss compares the samples with each other, where one device
+  /// compares those of the whole batch: a difference is expected, too.
+  enum class Compares : uint8_t { all, of_rank, of_device, of_device_of_node, of_node };
+  Compares compares = Compares::all;
 };
 
 /// The largest difference that rounding explains: 2 gamma_n * magnitude

@@ -1,6 +1,7 @@
 #include "rehearsal/findings/divided_batch.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 namespace lockstep::cli {
@@ -14,19 +15,30 @@ bool has_batch_norm(const OneRun& run) {
          });
 }
 
-/// The loss compares samples, but not those of different ranks or devices.
-bool compares_parts(const OneRun& run) {
+bool has_loss_of(const Network& network, const std::function<bool(const Layer& loss)>& is_such) {
+  return is_such(network.loss) || std::ranges::any_of(network.modules, [&](const auto& module) {
+           return is_such(module.loss);
+         });
+}
+
+EqualityRule::Compares compared_samples(const OneRun& run) {
+  using Compares = EqualityRule::Compares;
   const Network* network = run.preparation.network.get();
-  const auto compares = [&run](const Layer& loss) {
-    return compares_samples(loss.kind) &&
-           (run.preparation.placement.traits.drives_all_devices()
-                ? !run.preparation.plan.loss_of_whole_batch || run.result.ends.size() > 1
-                : !std::get<LossArguments>(loss.arguments).gathers_samples);
-  };
-  return network != nullptr &&
-         (compares(network->loss) || std::ranges::any_of(network->modules, [&](const auto& module) {
-            return compares(module.loss);
-          }));
+  const auto compares = [](const Layer& loss) { return compares_samples(loss.kind); };
+  if (network == nullptr || !has_loss_of(*network, compares)) {
+    return Compares::all;
+  }
+  if (!run.preparation.placement.traits.drives_all_devices()) {
+    const bool splits = has_loss_of(*network, [&](const Layer& loss) {
+      return compares(loss) && !std::get<LossArguments>(loss.arguments).gathers_samples;
+    });
+    return splits ? Compares::of_rank : Compares::all;
+  }
+  const bool several_nodes = run.result.ends.size() > 1;
+  if (run.preparation.plan.loss_of_whole_batch) {
+    return several_nodes ? Compares::of_node : Compares::all;
+  }
+  return several_nodes ? Compares::of_device_of_node : Compares::of_device;
 }
 
 bool has_uneven_samples(const OneRun& run) {
@@ -48,7 +60,7 @@ bool has_uneven_samples(const OneRun& run) {
 void tell_what_is_divided(const OneRun& run, EqualityRule& rule) {
   rule.uneven_samples = has_uneven_samples(run);
   rule.splits_statistics = has_batch_norm(run) && !run.preparation.plan.synchronises_batch_norm;
-  rule.splits_comparison = compares_parts(run);
+  rule.compares = compared_samples(run);
 }
 
 }  // namespace lockstep::cli

@@ -211,17 +211,23 @@ TrainingSize size_of_training(const OneRun& run) {
   return size;
 }
 
-// A statement that uses data too early is reported by its name; the search for races sees it too.
-void drop_races_told_by_name(const std::vector<Finding>& statements,
+// A statement that uses data too early is reported by its name; the search for races sees it too,
+// and where a thread of Horovod writes meanwhile it knows no statement.
+void drop_races_told_by_name(const OneRun& run, const std::vector<Finding>& statements,
                              std::vector<Finding>& findings) {
-  std::erase_if(findings, [&statements](const Finding& race) {
+  const auto is_of_user = [&run](const FindingSite& place) {
+    const Site* site = run.preparation.sites.find(place.site);
+    return site != nullptr && site->line > 0;
+  };
+  std::erase_if(findings, [&](const Finding& race) {
+    const bool is_unknown = std::none_of(race.sites.begin(), race.sites.end(), is_of_user);
     return race.code.starts_with("LS20") &&
-           std::any_of(statements.begin(), statements.end(), [&race](const Finding& told) {
+           std::any_of(statements.begin(), statements.end(), [&](const Finding& told) {
              const auto stands_there = [&told](const FindingSite& place) {
                return place.site == told.site();
              };
              return told.code == "LS201" && told.ranks.intersects(race.ranks) &&
-                    std::any_of(race.sites.begin(), race.sites.end(), stands_there);
+                    (is_unknown || std::any_of(race.sites.begin(), race.sites.end(), stands_there));
            });
   });
 }
@@ -291,7 +297,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, node_memory_findings(run));
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);
-  drop_races_told_by_name(statements, findings);
+  drop_races_told_by_name(run, statements, findings);
   drop_errors_told_as_ends(statements, findings);
   append(findings, std::move(statements));
   append(findings, raised_findings(run, findings));

@@ -161,7 +161,10 @@ std::string end_of(const OneRun& run, int32_t rank) {
   }
 }
 
-std::vector<std::string> fix_of(const OneRun& run, bool crosses) {
+std::vector<std::string> fix_of(const OneRun& run, const Unmet& unmet, bool crosses) {
+  if (end_of_rank(run.result, unmet.missing.first()) == RankEnd::Kind::lost) {
+    return {"start the job again from a checkpoint; what took the rank away is the cause"};
+  }
   if (!run.preparation.scenario->is_bare_program()) {
     return {"let all ranks run as many backwards"};
   }
@@ -238,7 +241,7 @@ void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings)
                          last});
   finding.sites.push_back({last, SiteRole::other, fmt::format("the last call of rank {}", absent)});
   finding.follows.push_back(follows);
-  finding.fix = fix_of(run, crosses);
+  finding.fix = fix_of(run, first, crosses);
   findings.push_back(std::move(finding));
 }
 

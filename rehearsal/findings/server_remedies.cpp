@@ -27,10 +27,27 @@ RankSet lost_ranks(const OneRun& run) {
   return lost;
 }
 
+bool workers_have_ended(const OneRun& run) {
+  const RankSet servers = servers_of(run);
+  for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
+    const RankEnd::Kind end = run.result.ends[rank].kind;
+    if (end != RankEnd::Kind::finished && end != RankEnd::Kind::lost &&
+        !servers.contains(static_cast<int32_t>(rank))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::vector<std::string> fix_of(const OneRun& run, const Finding& finding) {
   if (finding.code == "LS106") {
     return {"a worker whose gradient waits for others never reaches the collective of the workers:",
             "let every gradient be answered (mode: sync or async), or leave the collective out"};
+  }
+  if (!lost_ranks(run).empty() && workers_have_ended(run)) {
+    return {
+        "the other workers have trained to their end, and the server waits for the lost one: end "
+        "it, or start the job again from a checkpoint where the lost samples count"};
   }
   if (!lost_ranks(run).empty()) {
     return {

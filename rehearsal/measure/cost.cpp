@@ -58,7 +58,8 @@ std::optional<Price> price_of(const Rehearsal& rehearsal) {
 int64_t nodes_paid_for(const Rehearsal& rehearsal) {
   const int64_t used = rehearsal.scenario->is_bare_program()
                            ? int64_t{rehearsal.run.machine.cluster.nodes}
-                           : rehearsal.run.preparation.placement.nodes;
+                           : nodes_used(rehearsal.run.preparation,
+                                        rehearsal.run.preparation.placement.nodes);
   const std::optional<ClusterSpec>& spec = rehearsal.scenario->cluster;
   if (rehearsal.results.elastic && spec && spec->nodes) {
     return std::max(used, spec->nodes->value);

@@ -2,6 +2,7 @@
 #include "rehearsal/measure/step_samples.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -109,13 +110,43 @@ double needed_flops(const OneRun& run, const AllSteps& all, const SteadySpan& sp
                   executed_flops(*run.result.journal, all, span));
 }
 
+// Workers of an asynchronous server go on at their own pace: samples of all ranks in a steady step
+// of each, over those that they would take at the pace of rank 0. 1 where steps take about as long.
+double pace_of_ranks(const OneRun& run, const AllSteps& all) {
+  constexpr double alike = 0.05;  // ranks that wait for each other are nearer
+  const ByRank<RankLog>& logs = run.preparation.log->ranks;
+  double rank_0_s = 0;
+  double samples = 0;
+  double at_own_pace = 0;
+  bool differ = false;
+  for (size_t place = 0; place < all.distinct().size(); ++place) {
+    const std::vector<StepMark>& steps = all.distinct()[place];
+    const size_t rank = all.first_of(place);
+    std::vector<int64_t> counts = logs[rank].samples_of_steps;
+    counts.resize(counts.size() == steps.size() ? counts.size() : 0);
+    const std::optional<SteadyStep> steady = steady_step(steps, counts);
+    if (!steady || counts.empty() || steady->end <= steady->begin) {
+      continue;
+    }
+    const double step_s = seconds(steady->end - steady->begin);
+    rank_0_s = rank == 0 ? step_s : rank_0_s;
+    const double own =
+        static_cast<double>(counts[steady->index]) * static_cast<double>(all.ranks_of(place));
+    samples += own;
+    at_own_pace += own * rank_0_s / step_s;
+    differ = differ || std::abs(step_s / rank_0_s - 1) > alike;
+  }
+  return differ && samples > 0 && std::isfinite(at_own_pace) ? at_own_pace / samples : 1;
+}
+
 void rate(const OneRun& run, const AllSteps& all, const SteadySpan& span, Results& results) {
   Prediction& prediction = results.prediction;
   if (span.time <= Time{} || span.samples <= 0) {
     return;
   }
   const double span_s = seconds(span.time);
-  prediction.samples_per_s = static_cast<double>(span.samples) / span_s;
+  const double pace = is_real(run.world) ? 1 : pace_of_ranks(run, all);
+  prediction.samples_per_s = static_cast<double>(span.samples) / span_s * pace;
   const Network* network = run.preparation.network.get();
   if (network == nullptr) {
     return;
@@ -127,8 +158,8 @@ void rate(const OneRun& run, const AllSteps& all, const SteadySpan& span, Result
   const double peak =
       static_cast<double>(device.speed(run.preparation.plan.activation_dtype).peak.count());
   if (peak > 0) {
-    const double used =
-        needed_flops(run, all, span) / (span_s * peak * static_cast<double>(results.devices));
+    const double used = needed_flops(run, all, span) * pace /
+                        (span_s * peak * static_cast<double>(results.devices));
     (used <= 1 ? prediction.mfu : prediction.implausible_mfu) = used;
   }
 }
@@ -303,6 +334,7 @@ Results measure(const OneRun& run) {
     if (const DeviceMemory* memory = fullest(devices)) {
       own.memory = *memory;
     }
+    own.takes_steps = steps.size() <= 1 || all[at].size() > 1;
     own.transfers = transfers_of(*result.journal, rank, rows_of_step(run.world, all[at], counted));
     own.reserve = reserve_of(run, rank).total();
     const RankLog& log = run.preparation.log->ranks[at];

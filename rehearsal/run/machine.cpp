@@ -242,6 +242,16 @@ std::vector<sim::NcclVariable> nccl_variables(const Scenario& scenario) {
   return variables;
 }
 
+// Those with ranks: single_device has one, however many are asked for.
+int64_t nodes_used(const Preparation& preparation, int64_t nodes) {
+  const RunOptions& options = preparation.options;
+  if (!options.ranks_of_nodes.empty() || options.ranks_per_node <= 0) {
+    return nodes;
+  }
+  return std::min<int64_t>(
+      nodes, (options.world_size + options.ranks_per_node - 1) / options.ranks_per_node);
+}
+
 Machine machine_of(const Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   if (is_flat(scenario)) {
@@ -282,8 +292,9 @@ Machine machine_of(const Preparation& preparation) {
   machine.cluster.nodes = static_cast<int>(std::min<int64_t>(nodes, maximum_ranks));
   const int64_t devices =
       int64_t{preparation.options.world_size} * preparation.options.devices_per_rank;
+  const int64_t used = nodes_used(preparation, nodes);
   machine.name = fmt::format("{} x {} on {} node{}", devices, machine.cluster.node.device.name,
-                             nodes, nodes == 1 ? "" : "s");
+                             used, used == 1 ? "" : "s");
   return machine;
 }
 

@@ -23,6 +23,9 @@ struct Machine {
 };
 Machine machine_of(const Preparation& preparation);
 
+/// Of so many nodes, those that ranks run on.
+int64_t nodes_used(const Preparation& preparation, int64_t nodes);
+
 /// The variables of the scenario's `env` that begin with NCCL_.
 std::vector<sim::NcclVariable> nccl_variables(const Scenario& scenario);
 

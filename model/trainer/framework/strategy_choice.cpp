@@ -150,7 +150,7 @@ void check_device(const StrategySituation& situation, const StrategyEntry* entry
         "The `XLAStrategy` does not support running on a single device with the PjRT runtime";
     choice.remedy = "use all devices, or leave `strategy` out";
   } else if (!situation.cpu && situation.device == DeviceType::mps && entry != nullptr &&
-             !entry->traits.is_one_process()) {
+             entry->traits.layout != ProcessLayout::one_for_one_device) {
     choice.refusal = fmt::format(
         "You set `strategy={}` but strategies from the DDP family are not supported on the MPS "
         "accelerator",
@@ -209,31 +209,6 @@ StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& 
     check_place(situation, registry.traits_of(choice.name), choice);
   }
   return choice;
-}
-
-std::vector<ComparedStrategy> strategies_to_compare(int64_t ranks, std::string_view narrow) {
-  std::vector<ComparedStrategy> compared;
-  const auto add = [&](std::initializer_list<const char*> names) {
-    for (const char* name : names) {
-      compared.push_back({name, name, ""});
-    }
-  };
-  add({"single_device", "dp", "ddp2", "ddp", "ddp_spawn", "horovod", "bagua", "ddp_sharded",
-       "ddp_fully_sharded", "fsdp_native", "fsdp", "fsdp_cpu_offload"});
-  const std::string blocks = "auto_wrap_policy: blocks";
-  compared.push_back({"fsdp by blocks", "FSDPStrategy", blocks});
-  compared.push_back(
-      {"fsdp by blocks, hybrid", "FSDPStrategy", blocks + ", sharding_strategy: HYBRID_SHARD"});
-  compared.push_back({"fsdp by blocks, offload", "FSDPStrategy", blocks + ", cpu_offload: true"});
-  const std::string types =
-      narrow.empty() ? "" : fmt::format(", mp_policy: {{param_dtype: {}}}", narrow);
-  compared.push_back({"fsdp2 by blocks", "ModelParallelStrategy",
-                      fmt::format("data_parallel_size: {}, tensor_parallel_size: 1, fully_shard: "
-                                  "{{modules: blocks{}}}",
-                                  ranks, types)});
-  add({"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_2_offload", "deepspeed_stage_3",
-       "deepspeed_stage_3_offload", "PipelineStrategy", "ParameterServerStrategy"});
-  return compared;
 }
 
 std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator,

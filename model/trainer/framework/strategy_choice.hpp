@@ -45,23 +45,6 @@ struct StrategyChoice {
 StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation,
                                const StrategyRegistry& registry);
 
-/// A strategy to try on a training.
-struct ComparedStrategy {
-  std::string label;      ///< in a table
-  std::string strategy;   ///< a name or class
-  std::string arguments;  ///< of the class, as a scenario writes them; empty: none
-
-  std::string text() const {
-    return arguments.empty() ? strategy : "{" + strategy + ": {" + arguments + "}}";
-  }
-};
-
-/// Strategies to try on one training of so many ranks, each of another kind, from one device to the
-/// most division. Versions of Lightning refuse some of them. What needs arguments to divide the
-/// model has them: without a policy FSDP gathers all of it at once. `narrow`: the type of mixed
-/// precision, as in "bf16", which fully_shard has to be told; empty: there is none.
-std::vector<ComparedStrategy> strategies_to_compare(int64_t ranks, std::string_view narrow = {});
-
 /// A value of `accelerator` that names a strategy, as up to 1.6 it could; nothing: it names none.
 struct NamedByAccelerator {
   std::string_view strategy;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <string>
 
 namespace lockstep {
 
@@ -244,6 +246,10 @@ constexpr auto names = std::to_array<StrategyName>({
      .start = fork_method,
      .until = v1_8,
      .used_to_be = "TPUSpawnStrategy"},
+    {.name = "SingleTPUPlugin",
+     .strategy = "single_xla",
+     .until = v1_8,
+     .used_to_be = "SingleTPUStrategy"},
     {.name = "single_tpu", .strategy = "single_xla", .since = v1_6, .instead = "nothing"},
     {.name = "SingleTPUStrategy", .strategy = "single_xla", .since = v1_6, .instead = "nothing"},
     {.name = "xla", .strategy = "xla", .start = fork_method, .since = v2_0, .instead = "tpu_spawn"},
@@ -299,6 +305,11 @@ constexpr auto names = std::to_array<StrategyName>({
      .instead = "DDPStrategy",
      .gone = ipu_moved,
      .refusal = needs_ipu},
+    {.name = "IPUPlugin",
+     .until = v1_8,
+     .instead = "DDPPlugin",
+     .refusal = needs_ipu,
+     .used_to_be = "IPUStrategy"},
     {.name = "colossalai",
      .since = v1_8,
      .until = v2_0,
@@ -365,8 +376,17 @@ constexpr auto names = std::to_array<StrategyName>({
 
 }  // namespace
 
+// Names of the registry are all in lower case, and the Trainer makes what it is given so
+// (accelerator_connector.py: strategy.lower(); before 1.6 LightningEnum compares without case).
 const StrategyName* find_strategy_name(std::string_view name) {
   const auto* found = std::ranges::find(names, name, &StrategyName::name);
+  if (found == names.end()) {
+    std::string lower(name);
+    std::ranges::transform(lower, lower.begin(), [](unsigned char letter) {
+      return static_cast<char>(std::tolower(letter));
+    });
+    found = std::ranges::find(names, lower, &StrategyName::name);
+  }
   return found == names.end() ? nullptr : found;
 }
 

@@ -16,6 +16,7 @@ struct TrainerArgument {
     without_effect,  ///< on what is modelled: a note
     not_modelled,    ///< exit 5
     read,            ///< where devices are chosen
+    no_such_device,  ///< no cluster here has what it counts
   };
   std::string_view name;
   std::string_view default_text;  ///< as the format's reference writes it; empty: none

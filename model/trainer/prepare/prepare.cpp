@@ -168,6 +168,9 @@ ProgramSettings prepare_common(Preparation& preparation) {
   ProgramSettings settings;
   settings.gloo = uses_gloo(preparation);
   settings.meets_by_name = meets_by_name(scenario);
+  if (settings.meets_by_name) {
+    read_named_calls(preparation, settings.named_calls);
+  }
   settings.seed = static_cast<uint64_t>(value_or(scenario.seed, int64_t{0}));
   for (const LibraryVersion& library : scenario.versions) {
     if (library.library == "kernels") {

@@ -39,16 +39,18 @@ void read_address(Preparation& preparation, const Object& launcher) {
   Launch& launch = preparation.placement.launch;
   const PlainValue* const given = launcher.find("master_addr");
   const std::string* const address = given == nullptr ? nullptr : given->get_if<std::string>();
-  if (address == nullptr) {
+  const bool is_default = address == nullptr;  // baguarun gives its first host
+  if (is_default && launcher.name == "baguarun") {
     return;
   }
-  launch.endpoint = *address;
-  if (launch.nodes > 1 && (*address == "localhost" || address->starts_with("127."))) {
-    add_problem(preparation, Kind::refused, given->place,
-                fmt::format("`master_addr` is {}, where the processes of each node meet by "
+  const std::string meeting = is_default ? "127.0.0.1" : *address;
+  launch.endpoint = is_default ? launch.endpoint : meeting;
+  if (launch.nodes > 1 && (meeting == "localhost" || meeting.starts_with("127."))) {
+    add_problem(preparation, Kind::refused, is_default ? launcher.place : given->place,
+                fmt::format("`master_addr` is {}{}, where the processes of each node meet by "
                             "themselves: the nodes never find each other",
-                            *address),
-                "write the name or address of rank 0's node", refused_code);
+                            meeting, is_default ? " by default" : ""),
+                "write the name or address of rank 0's node as master_addr", refused_code);
   }
 }
 

@@ -31,12 +31,16 @@ void check_gathered_samples(Preparation& preparation, const TrainingProgram& pro
   if (traits.is_one_process()) {
     add_problem(preparation, Problem::Kind::note, scenario.model->place,
                 "`gather_distributed` has no effect: there is one process, and each of its devices "
-                "compares the samples of its own part of the batch");
+                "compares the samples of its own part of the batch; a loss in training_step_end "
+                "(`loss_in`) compares those of all devices");
     return;
   }
   add_problem(preparation, Problem::Kind::unsupported, scenario.model->place,
               "`gather_distributed` of NTXentLoss is not modelled under this strategy",
-              "use ddp, fsdp, deepspeed or ddp_sharded, or leave it out");
+              traits.drives_all_devices()
+                  ? "compute the loss in training_step_end (`loss_in`), which has the batch of a "
+                    "node, or use ddp"
+                  : "use ddp, fsdp, deepspeed or ddp_sharded, or leave it out");
 }
 
 bool asks_for_loss_of_whole_batch(const Scenario& scenario) {

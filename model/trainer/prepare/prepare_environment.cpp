@@ -35,6 +35,9 @@ bool is_read(const Preparation& preparation, const std::string& name) {
   if (std::ranges::count(preparation.placement.strategy_variables, name) > 0) {
     return true;
   }
+  if (is_of_named_calls(name) && meets_by_name(*preparation.scenario)) {
+    return true;
+  }
   if (is_of_stall_check(name)) {
     return preparation.placement.traits.gathers_rows || meets_by_name(*preparation.scenario);
   }

@@ -66,6 +66,23 @@ bool counts_devices(const PlainValue& devices) {
   return number != nullptr && *number > 0;
 }
 
+// accelerator_connector.py of 1.4 and 1.5, check_horovod. True: it was refused.
+bool refuse_counted_devices(Preparation& preparation, const std::string& launcher,
+                            const DevicesOfNode& devices) {
+  const Placement& placement = preparation.placement;
+  const int64_t number = std::ssize(placement.devices);
+  if (devices.asked == nullptr || number == 1 || placement.cpu || placement.lightning >= v1_6) {
+    return false;
+  }
+  add_problem(preparation, Kind::refused, devices.asked->place,
+              fmt::format("Horovod does not support setting the number of GPUs ({}): {} says how "
+                          "many processes there are",
+                          number, launcher),
+              fmt::format("write gpus: 1, and launcher: {{horovodrun: {{np: {}}}}}", number),
+              refused_code);
+  return true;
+}
+
 // accelerator_connector.py: `devices` counts nothing. From 1.6 on (_handle_horovod) it is not read;
 // before, more than one GPU was refused (check_horovod).
 void check_devices(Preparation& preparation, const Object& launcher, const DevicesOfNode& devices) {
@@ -75,13 +92,8 @@ void check_devices(Preparation& preparation, const Object& launcher, const Devic
   if (devices.asked == nullptr || number == 1) {
     return;
   }
-  if (!placement.cpu && placement.lightning < v1_6) {
-    add_problem(preparation, Kind::refused, devices.asked->place,
-                fmt::format("Horovod does not support setting the number of GPUs ({}): {} says how "
-                            "many processes there are",
-                            number, launcher.name),
-                "write devices: 1", refused_code);
-  } else if (counts_devices(*devices.asked) && number != local) {
+  if (!refuse_counted_devices(preparation, launcher.name, devices) &&
+      counts_devices(*devices.asked) && number != local) {
     add_problem(
         preparation, Kind::warning, devices.asked->place,
         fmt::format("`devices` is ignored: {} starts {}{} process{} on a node", launcher.name,
@@ -171,6 +183,7 @@ void take_processes_of_launcher(Preparation& preparation, const Scenario& scenar
     return;
   }
   if (!scenario.launcher || !names_processes_and_hosts(*scenario.launcher)) {
+    refuse_counted_devices(preparation, "horovodrun", devices);
     return;
   }
   const std::optional<RanksOfNodes> processes = processes_on_hosts(preparation, *scenario.launcher);

@@ -105,6 +105,14 @@ void check_size(Preparation& preparation, const Object& launcher) {
     }
     return;
   }
+  if (launcher.name == "torchrun" && preparation.placement.strategy.is_horovod) {
+    // gloo_context.cc: without HOROVOD_RANK and HOROVOD_SIZE each is rank 0 of 1.
+    add_problem(preparation, Kind::refused, launcher.place,
+                "torchrun does not set what Horovod reads: each process would train alone, as rank "
+                "0 of 1",
+                "use launcher: horovodrun or mpirun", refused_code);
+    return;
+  }
   const Started started = started_by(launcher, launch);
   if (started.nodes < 1 || started.processes < 1) {
     add_problem(preparation, Kind::invalid, launcher.place,
@@ -143,7 +151,8 @@ void check_detection(Preparation& preparation, const Object& launcher) {
   } else if (placement.launch.start != StartMethod::script) {
     contradiction(fmt::format("{} has started the processes, but {} starts them again",
                               launcher.name, placement.strategy.name),
-                  "use strategy: ddp, or launcher: lightning");
+                  placement.traits.drives_xla ? "leave the launcher out"
+                                              : "use strategy: ddp, or launcher: lightning");
   }
 }
 

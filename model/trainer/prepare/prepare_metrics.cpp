@@ -22,11 +22,16 @@ void check_members(Preparation& preparation, const MetricDefinition& definition)
   }
 }
 
+}  // namespace
+
 // torchmetrics/metric.py, jit_distributed_available: a metric object asks torch.distributed whether
 // there are other ranks, and XLA does not initialise it. The values of one rank would be taken for
 // those of all.
-void refuse_unsynchronised(Preparation& preparation, const NamedMetric& metric) {
-  if (preparation.placement.device == DeviceType::tpu && preparation.options.world_size > 1) {
+void refuse_unsynchronised_metrics(Preparation& preparation) {
+  if (preparation.placement.device != DeviceType::tpu || preparation.options.world_size == 1) {
+    return;
+  }
+  for (const NamedMetric& metric : preparation.scenario->metrics) {
     add_problem(preparation, Kind::unsupported, metric.metric.place,
                 fmt::format("`{}`: metric objects on several TPU devices are not modelled, because "
                             "TorchMetrics does not synchronise them there",
@@ -35,12 +40,9 @@ void refuse_unsynchronised(Preparation& preparation, const NamedMetric& metric) 
   }
 }
 
-}  // namespace
-
 void prepare_metrics(Preparation& preparation, TrainingProgram& program) {
   const Scenario& scenario = *preparation.scenario;
   for (const NamedMetric& metric : scenario.metrics) {
-    refuse_unsynchronised(preparation, metric);
     try {
       program.metrics.push_back(define_metric(metric.name, metric.metric));
       check_members(preparation, program.metrics.back());

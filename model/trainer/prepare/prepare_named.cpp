@@ -1,6 +1,10 @@
 // Collectives by name: `process_group: {backend: horovod}` of a bare program.
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
+#include <optional>
+
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
@@ -45,7 +49,44 @@ void check_over_horovod(Preparation& preparation, const Statement& statement) {
   }
 }
 
+/// Digits, with a fraction or without.
+std::optional<double> plain_number(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole_text = error == std::errc() && end == text.data() + text.size();
+  return is_whole_text && std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
+
+bool is_of_named_calls(std::string_view variable) {
+  return variable == "HOROVOD_CYCLE_TIME" || variable == "HOROVOD_FUSION_THRESHOLD" ||
+         variable == "HOROVOD_CACHE_CAPACITY";
+}
+
+void read_named_calls(Preparation& preparation, NamedCallSettings& settings) {
+  constexpr double most_milliseconds = 1e6;
+  constexpr double most = 1e12;
+  constexpr double picoseconds = 1e9;  // of a millisecond
+  for (const EnvironmentVariable& variable : preparation.scenario->env) {
+    if (!is_of_named_calls(variable.name)) {
+      continue;
+    }
+    const bool is_time = variable.name == "HOROVOD_CYCLE_TIME";
+    const std::optional<double> number = plain_number(variable.value);
+    if (!number || *number < 0 || *number > (is_time ? most_milliseconds : most)) {
+      add_problem(preparation, Problem::Kind::invalid, variable.place,
+                  fmt::format("{} is not a number that {} can take", variable.value, variable.name),
+                  "write digits");
+    } else if (is_time) {
+      settings.cycle_time = Time(static_cast<int64_t>(*number * picoseconds));
+    } else if (variable.name == "HOROVOD_CACHE_CAPACITY") {
+      settings.cache_capacity = static_cast<int64_t>(*number);
+    } else {
+      settings.fusion_threshold = Bytes(static_cast<int64_t>(*number));
+    }
+  }
+}
 
 void check_names_of_calls(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;

@@ -24,6 +24,9 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
 ProgramSettings prepare_common(Preparation& preparation);
 /// Whether the statements are Horovod's: `process_group: {backend: horovod}`.
 bool meets_by_name(const Scenario& scenario);
+/// Variables of its engine, which a program without a trainer reads as well.
+bool is_of_named_calls(std::string_view variable);
+void read_named_calls(Preparation& preparation, NamedCallSettings& settings);
 /// Null, false or 0.
 bool is_zero(const PlainValue& value);
 /// Statements that Horovod does not have, and names where nothing meets by them.
@@ -153,5 +156,7 @@ std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& prep
                                                          const WorldAbilities& world);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.
 void prepare_metrics(Preparation& preparation, TrainingProgram& program);
+/// Once devices are known.
+void refuse_unsynchronised_metrics(Preparation& preparation);
 
 }  // namespace lockstep

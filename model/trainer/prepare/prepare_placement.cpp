@@ -79,8 +79,10 @@ class Placing {
     if (const std::optional<Version> given = version_asked(scenario_, "lightning")) {
       return *given;
     }
-    Version newest = newest_with_strategy(trainer_.strategy ? trainer_.strategy->name : "")
-                         .value_or(Version{2, 6, 0});
+    // The argument itself came with 1.5.
+    Version newest = std::max(Version{1, 5, 10},
+                              newest_with_strategy(trainer_.strategy ? trainer_.strategy->name : "")
+                                  .value_or(Version{2, 6, 0}));
     if (std::ranges::any_of(trainer_.plugins, is_strategy_of_plugins, &Object::name)) {
       newest = std::min(newest, Version{1, 6, 5});
     }

@@ -153,7 +153,12 @@ void check_others(Preparation& preparation, const TrainerSpec& trainer) {
         argument.otherwise == TrainerArgument::Otherwise::read) {
       continue;
     }
-    if (argument.otherwise == TrainerArgument::Otherwise::not_modelled) {
+    if (argument.otherwise == TrainerArgument::Otherwise::no_such_device) {
+      add_problem(preparation, Kind::refused, given.place,
+                  fmt::format("`{}` counts {}, and no cluster here has them", argument.name,
+                              argument.meaning.substr(argument.meaning.find(' ') + 1)),
+                  fmt::format("use {}", argument.instead), refused_code);
+    } else if (argument.otherwise == TrainerArgument::Otherwise::not_modelled) {
       add_unsupported(preparation, given.place, argument.name,
                       fmt::format("use {}", argument.instead));
     } else {

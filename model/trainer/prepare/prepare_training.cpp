@@ -127,9 +127,9 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
                        : !has_reference ? no_reference
                        : needless       ? "a prediction needs none"
                        : !in_time       ? fmt::format(
-                                              "{:.2g} FLOPs of arithmetic take too long unless "
-                                                    "`verify.numerics` is true",
-                                              flops)
+                                        "{:.2g} FLOPs of arithmetic take too long unless "
+                                              "`verify.numerics` is true",
+                                        flops)
                                   : "";
   }
   return numerics;
@@ -224,6 +224,15 @@ bool take_network(Preparation& preparation, const StrategyEntry& entry, const Wo
   return fine;
 }
 
+void add_sites(Preparation& preparation, TrainingProgram& program) {
+  for (const Stage stage : {Stage::fit, Stage::validate, Stage::test, Stage::predict}) {
+    program.sites[static_cast<size_t>(stage)] = add_trainer_sites(preparation.sites, stage);
+  }
+  if (preparation.scenario->program) {
+    program.log_sites = add_log_sites(*preparation.scenario->program, preparation.sites);
+  }
+}
+
 }  // namespace
 
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
@@ -231,14 +240,10 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   auto program = std::make_shared<TrainingProgram>();
   program->scenario = preparation.scenario;
   program->settings = settings;
-  for (const Stage stage : {Stage::fit, Stage::validate, Stage::test, Stage::predict}) {
-    program->sites[static_cast<size_t>(stage)] = add_trainer_sites(preparation.sites, stage);
-  }
-  if (preparation.scenario->program) {
-    program->log_sites = add_log_sites(*preparation.scenario->program, preparation.sites);
-  }
+  add_sites(preparation, *program);
   prepare_metrics(preparation, *program);
   const StrategyEntry* entry = prepare_devices(preparation, registry, *program);
+  refuse_unsynchronised_metrics(preparation);
   const std::vector<std::string> checkpointed = checkpointed_by(entry, *program);
   program->network = prepare_network(preparation, checkpointed);
   prepare_trainer_settings(preparation, program->trainer);

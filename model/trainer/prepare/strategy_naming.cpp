@@ -27,6 +27,7 @@ class StrategyNaming {
       refuse(trainer_.strategy->place, "`strategy` came with Lightning 1.5",
              fmt::format("write it as {}: {}", is_type ? "accelerator" : "plugins", named_.name));
     }
+    take_distributed_backend();
     take_accelerator_for_strategy();
     take_plugin_for_strategy();
     return named_;
@@ -38,6 +39,19 @@ class StrategyNaming {
   }
   bool since(const Version& version) const { return lightning_ >= version; }
 
+  // Up to 1.4 what `accelerator` is, where that is not given as well.
+  void take_distributed_backend() {
+    const auto given =
+        std::ranges::find(trainer_.others, "distributed_backend", &ObjectArgument::name);
+    const bool is_known = !since(v1_5) && given != trainer_.others.end();
+    const std::string* name = is_known ? given->value.get_if<std::string>() : nullptr;
+    if (name != nullptr && !trainer_.accelerator) {
+      add_problem(preparation_, Problem::Kind::warning, given->place,
+                  "`distributed_backend` has been renamed", "use accelerator", ignored_code);
+      trainer_.accelerator = Placed<std::string>{*name, given->place};
+    }
+  }
+
   void take_accelerator_for_strategy() {
     const std::string accelerator = value_or(trainer_.accelerator, std::string());
     const auto named = strategy_of_accelerator(accelerator, lightning_);
@@ -45,7 +59,10 @@ class StrategyNaming {
       return;
     }
     const SourcePlace& place = trainer_.accelerator->place;
+    const StrategyName* row = find_strategy_name(accelerator);
+    const bool is_gone = row != nullptr && lightning_ >= row->until && !row->instead.empty();
     const std::string instead = named->is_cpu ? "write accelerator: cpu and strategy: ddp_spawn"
+                                : is_gone     ? fmt::format("use {}", row->instead)
                                               : "write strategy: " + accelerator;
     if (since(v1_7)) {
       refuse(place,

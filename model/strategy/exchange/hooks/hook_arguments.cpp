@@ -1,6 +1,6 @@
 #include "model/strategy/exchange/hooks/hook_arguments.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -86,13 +86,33 @@ std::optional<State> state_named(std::string_view name) {
   return std::nullopt;
 }
 
+// Of "PowerSGDState.warm_start" and "powerSGD_hook.PowerSGDState.warm_start" the class; `init_args`
+// beside a `class_path`; empty where the arguments stand by themselves.
+std::string head_of(const std::string& rest) {
+  if (rest == "class_path" || rest.starts_with("init_args.")) {
+    return "init_args";
+  }
+  for (const State state : {State::power_sgd, State::post_local_sgd}) {
+    const std::string name(class_of(state));
+    const size_t at = rest.find(name);
+    const size_t end = at + name.size();
+    const bool begins = at == 0 || (at != std::string::npos && rest[at - 1] == '.');
+    if (begins && (end == rest.size() || rest[end] == '.')) {
+      return rest.substr(0, end);
+    }
+  }
+  return "";
+}
+
 [[noreturn]] void unknown_state_argument(const std::string& whole, const std::string& name) {
   Names all = of_both;
   all.insert(all.end(), of_power_sgd.begin(), of_power_sgd.end());
   all.insert(all.end(), of_post_local_sgd.begin(), of_post_local_sgd.end());
   throw ArgumentProblem(
       fmt::format("neither PowerSGDState nor PostLocalSGDState has an argument `{}`", name), whole,
-      did_you_mean(name, all));
+      nearest_spelling(name, all).empty()
+          ? fmt::format("their arguments are {}", fmt::join(all, ", "))
+          : did_you_mean(name, all));
 }
 
 void take_argument(const std::string& whole, const std::string& name, DescribedState& described) {
@@ -131,17 +151,23 @@ DescribedState described_state(const StrategyArguments& arguments) {
       continue;
     }
     const std::string rest = whole.substr(state_prefix.size());
-    const std::string head = rest.substr(0, rest.find('.'));
-    if (const std::optional<State> named = state_named(head)) {
-      described.state = *named;
-      described.prefix = std::string(state_prefix) + head + ".";
-      described.first = whole;
-      if (rest.size() > head.size()) {
-        take_argument(whole, rest.substr(head.size() + 1), described);
-      }
+    const std::string head = head_of(rest);
+    if (head.empty()) {
+      take_argument(whole, rest, described);
       continue;
     }
-    take_argument(whole, rest, described);
+    described.prefix = std::string(state_prefix) + head + ".";
+    const std::string name = rest == "class_path" ? arguments.text(whole, "") : head;
+    if (const std::optional<State> named = state_named(last_name(name))) {
+      described.state = *named;
+      described.first = whole;
+    } else if (rest == "class_path") {
+      throw ArgumentProblem(fmt::format("`ddp_comm_state` cannot be `{}`", name), whole,
+                            "name PowerSGDState or PostLocalSGDState");
+    }
+    if (rest.starts_with(head + ".")) {
+      take_argument(whole, rest.substr(head.size() + 1), described);
+    }
   }
   return described;
 }
@@ -253,7 +279,8 @@ void set_averaging(const StrategyArguments& arguments, HookOptions& options) {
   }
   const int64_t period = arguments.integer(period_argument, 1);
   if (period < 1) {
-    throw RefusedArgument("ValueError: Arg ``period`` must be a positive value.", period_argument);
+    throw RefusedArgument("ValueError: Arg ``period`` must be a positive value.", period_argument,
+                          "write the steps between two averagings: 1 or more");
   }
   options.averaging.period = period;
   options.averaging.warmup_steps = options.post_local_sgd.start_iteration;

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "model/trainer/framework/compared_strategies.hpp"
 #include "model/trainer/framework/strategy_choice.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
@@ -60,10 +61,11 @@ bool shows(const std::string& line, const std::string& words) {
 TEST_CASE("each strategy is a line with its figures, or with why it has none") {
   const std::vector<std::string> lines = lines_of_table(
       {"ddp", "single_device", "horovod", "{PipelineStrategy: {schedule: SpecTrain}}"}, false);
-  // 2 samples of each of 4 ranks; an all_reduce of 1,049,600 numbers of 4 bytes is 4.0 MiB.
+  // 2 samples of each of 4 ranks. An all_reduce of 1,049,600 numbers of 4 bytes goes round a ring
+  // of 4 twice, each time without the own quarter: 6.0 MiB.
   CHECK(shows(lines[0], "ddp "));
   CHECK(shows(lines[0], " 8 "));
-  CHECK(shows(lines[0], "4.0 MiB"));
+  CHECK(shows(lines[0], "6.0 MiB"));
   CHECK(shows(lines[1], " 2 "));
   CHECK(shows(lines[1], " 0 B"));
   CHECK(shows(lines[2], "refused, LS501: "));
@@ -80,7 +82,9 @@ TEST_CASE("a line of verify says what was found") {
 
 TEST_CASE("the strategies to compare are each known, once") {
   std::set<std::string> seen;
-  for (const ComparedStrategy& compared : strategies_to_compare(2)) {
+  ComparedTraining training;
+  training.devices = 2;
+  for (const ComparedStrategy& compared : strategies_to_compare(training)) {
     CAPTURE(compared.label);
     CHECK(seen.insert(compared.label).second);
     if (compared.text() != compared.label) {
@@ -93,6 +97,32 @@ TEST_CASE("the strategies to compare are each known, once") {
     // Refused by this version, or one of ours.
     CHECK((!choice.refusal.empty() || standard_strategies().find(choice.name) != nullptr));
   }
+}
+
+TEST_CASE("what is compared follows from the machine and the batch") {
+  const auto find = [](const ComparedTraining& training, const std::string& strategy) {
+    const std::vector<ComparedStrategy> all = strategies_to_compare(training);
+    const auto found = std::ranges::find(all, strategy, &ComparedStrategy::strategy);
+    return found == all.end() ? ComparedStrategy{} : *found;
+  };
+  ComparedTraining training;
+  training.devices = 8;
+  training.nodes = 2;
+  training.batch_size = 12;
+  // Of at most 16 micro-batches, as many as divide 12.
+  CHECK(find(training, "PipelineStrategy").arguments == "n_microbatches: 12, schedule: GPipe");
+  training.batch_size = 40;
+  CHECK(find(training, "PipelineStrategy").arguments == "n_microbatches: 10, schedule: GPipe");
+  CHECK(find(training, "horovod").settings ==
+        std::vector<std::string>{"trainer.num_nodes=null",
+                                 "launcher={horovodrun: {np: 16, hosts: [8, 8]}}"});
+  CHECK(find(training, "xla").label.empty());
+  training.nodes = 1;
+  CHECK(find(training, "horovod").settings.empty());
+  training.device = DeviceType::tpu;
+  CHECK(strategies_to_compare(training)[1].strategy == "xla");
+  training.lightning = {1, 9, 0};
+  CHECK(strategies_to_compare(training)[1].strategy == "TPUSpawnStrategy");
 }
 
 }  // namespace strategies_test

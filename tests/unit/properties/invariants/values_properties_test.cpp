@@ -143,8 +143,22 @@ TEST_CASE("transfers are counted by kind and group and divided by steps") {
   CHECK(transfer_differences(expected, counts).empty());
   CHECK(transfers_per_step(transfers_of(journal.journal(), 0), 2).empty());
   CHECK(transfers_of(journal.journal(), 0, {0, 2}) ==
-        std::vector<TransferCount>{{OpKind::all_reduce, "world", 2, 600}});
+        std::vector<TransferCount>{{OpKind::all_reduce, "world", 2, 600, 2}});
   CHECK(transfer_differences({}, counts).size() == 2);
+}
+
+// A ring of 4: every rank passes on three of four parts, once or twice.
+TEST_CASE("what a rank sends follows from the call and the number of members") {
+  const auto sent = [](OpKind kind) { return bytes_sent({kind, "world", 1, 400, 4}); };
+  CHECK(sent(OpKind::all_reduce) == 600);
+  CHECK(sent(OpKind::reduce_scatter) == 300);
+  CHECK(sent(OpKind::all_gather) == 1200);  // 400 are its own part
+  CHECK(sent(OpKind::all_to_all) == 300);
+  CHECK(sent(OpKind::broadcast) == 400);
+  CHECK(sent(OpKind::send) == 400);
+  CHECK(sent(OpKind::recv) == 0);
+  CHECK(bytes_sent({OpKind::copy, "own GPUs", 1, 400, 0}) == 400);
+  CHECK(bytes_sent({OpKind::all_reduce, "rank 0", 1, 400, 1}) == 0);
 }
 
 TEST_CASE("running out of memory is LS401 with what the memory is for") {

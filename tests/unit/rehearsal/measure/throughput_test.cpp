@@ -86,4 +86,18 @@ TEST_CASE("two optimizers that step on one batch do not take its samples twice")
   CHECK(*ran.results.prediction.samples_per_s == Approx(8 / 32e-3).epsilon(0.1));
 }
 
+TEST_CASE("workers that do not wait for each other count at their own pace") {
+  // Two workers and a server: 4 samples take 8 ms, on the slow one 80 ms, whichever that is.
+  for (const char* slow : {"0", "1"}) {
+    const Rehearsal ran = advised(training(
+        "samples: 320, batch_size: 4",
+        "devices: 3, max_epochs: 1, num_sanity_val_steps: 0, enable_checkpointing: false, "
+        "strategy: {ParameterServerStrategy: {mode: async}}",
+        "versions: {lightning: \"2.4\"}\nfaults: [{straggler: {rank: " + std::string(slow) +
+            ", slowdown: 10}}]\n"));
+    INFO("slow: rank " << slow);
+    CHECK(*ran.results.prediction.samples_per_s == Approx(4 / 0.008 + 4 / 0.08).epsilon(0.01));
+  }
+}
+
 }  // namespace throughput_test

@@ -94,15 +94,19 @@ bool is_on_host(const std::string& name) {
 std::string scenario_with(const std::string& name, const std::string& version) {
   const bool by_gpus = version < std::string("1.7");
   const bool accelerator = !version.starts_with("1.4");
+  // Up to 1.5 the Trainer of Horovod's processes has one GPU each, and horovodrun says how many.
+  const bool by_horovodrun =
+      version < std::string("1.6") && (name.starts_with("horovod") || name.starts_with("Horovod"));
   return fmt::format(
       "version: 1\nversions: {{lightning: \"{}\"}}\ncluster: {{preset: dgx-a100, nodes: 1}}\n"
       "model: {{input: [4], layers: [{{Linear: [4, 2]}}], loss: MSELoss}}\n"
       "optimizer: {{{}: {{lr: 0.01}}}}\n"
       "data: {{train: {{samples: 8, batch_size: 2}}}}\n"
-      "trainer: {{{}{}: {}, {}, max_epochs: 1, num_sanity_val_steps: 0}}\n",
+      "trainer: {{{}{}: {}, {}, max_epochs: 1, num_sanity_val_steps: 0}}\n{}",
       version, is_on_host(name) ? "DeepSpeedCPUAdam" : "SGD",
       accelerator ? "accelerator: gpu, " : "", by_gpus ? "gpus" : "devices",
-      name == "single_device" ? 1 : 2, how_to_name(name, version));
+      name == "single_device" || by_horovodrun ? 1 : 2, how_to_name(name, version),
+      by_horovodrun ? "launcher: {horovodrun: {np: 2}}\n" : "");
 }
 
 /// The problem that stops it; nothing: it can run.

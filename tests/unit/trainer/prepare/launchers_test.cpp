@@ -84,6 +84,21 @@ TEST_CASE("before 1.6 Horovod refuses several GPUs of the Trainer") {
         Told{"LS501 Horovod does not support setting the number of GPUs (4): horovodrun says how "
              "many processes there are"});
   CHECK(told(horovod("{horovodrun: {np: 4}}", "1", "1.5")).empty());
+  const std::string alone =
+      "version: 1\nversions: {lightning: \"1.5\"}\ncluster: {preset: dgx-a100, nodes: 1}\n"
+      "trainer: {accelerator: horovod, max_epochs: 1, gpus: ";
+  CHECK(told(alone + "2}\n") ==
+        Told{"LS501 Horovod does not support setting the number of GPUs (2): horovodrun says how "
+             "many processes there are"});
+  CHECK(told(alone + "1}\n").empty());
+}
+
+// horovod/common/gloo/gloo_context.cc reads HOROVOD_RANK and HOROVOD_SIZE, which torchrun does not
+// set; their defaults are 0 and 1.
+TEST_CASE("torchrun does not start Horovod's ranks") {
+  CHECK(told(horovod("{torchrun: {nproc_per_node: 4}}", "4")) ==
+        Told{"LS501 torchrun does not set what Horovod reads: each process would train alone, as "
+             "rank 0 of 1"});
 }
 
 // hosts.py, get_host_assignments, by hand for -np 6 -H host1:1,host2:2,host3:3.
@@ -170,10 +185,14 @@ TEST_CASE("Bagua's launchers have arguments of their own") {
   CHECK(told(bagua("{baguarun: {nproc_per_node: 8, ssh_port: 70000}}", 1)) ==
         Told{"`ssh_port` is 70000, which is no port"});
   const std::string module = "{bagua.distributed.launch: {nproc_per_node: 8, nnodes: 2";
-  CHECK(told(bagua(module + "}}", 2)).empty());
+  // bagua/distributed/launch.py: --master_addr is 127.0.0.1 by default.
+  CHECK(told(bagua(module + "}}", 2)).front().starts_with("LS501 `master_addr` is 127.0.0.1 by "));
+  CHECK(told(bagua(module + ", master_addr: a}}", 2)).empty());
   CHECK(told(bagua(module + ", master_addr: localhost}}", 2)).front().starts_with("LS501"));
-  CHECK(told(bagua(module + ", node_rank: 1}}", 2)).front().starts_with("`node_rank` differs"));
-  CHECK(told(bagua(module + ", autotune_level: 1}}", 2)) ==
+  CHECK(told(bagua(module + ", master_addr: a, node_rank: 1}}", 2))
+            .front()
+            .starts_with("`node_rank` differs"));
+  CHECK(told(bagua(module + ", master_addr: a, autotune_level: 1}}", 2)) ==
         Told{"Bagua's autotuning is not modelled: it changes the size of buckets as it runs"});
   const Preparation preparation =
       prepared(bagua(module + ", master_addr: a, master_port: 1234}}", 2));

@@ -60,6 +60,18 @@ TEST_CASE("a state is known by its arguments or by its class") {
       options_of({{"ddp_comm_hook", text("powerSGD_hook")},
                   {"ddp_comm_state.PowerSGDState.start_powerSGD_iter", int64_t{5}}});
   CHECK(in_class.power_sgd.start_iteration == 5);
+  // As a script and as a LightningCLI file name it.
+  const HookOptions in_module =
+      options_of({{"ddp_comm_hook", text("powerSGD_hook")},
+                  {"ddp_comm_state.powerSGD.PowerSGDState.start_powerSGD_iter", int64_t{6}}});
+  CHECK(in_module.power_sgd.start_iteration == 6);
+  const std::string path = "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook.";
+  const HookOptions by_path =
+      options_of({{"ddp_comm_hook", text("powerSGD_hook")},
+                  {"ddp_comm_state.class_path", path + "PowerSGDState"},
+                  {"ddp_comm_state.init_args.start_powerSGD_iter", int64_t{7}}});
+  CHECK(by_path.power_sgd.start_iteration == 7);
+  CHECK(by_path.has_state);
   const HookOptions by_default = options_of(
       {{"ddp_comm_hook", text("powerSGD_hook")}, {"ddp_comm_state", text("PowerSGDState")}});
   CHECK(by_default.has_state);

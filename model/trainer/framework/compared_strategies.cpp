@@ -1,0 +1,97 @@
+#include "model/trainer/framework/compared_strategies.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/trainer/framework/lightning_versions.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// Each by its name alone.
+void add(std::initializer_list<const char*> names, std::vector<ComparedStrategy>& compared) {
+  for (const char* name : names) {
+    compared.push_back({name, name});
+  }
+}
+
+void add_xla(const ComparedTraining& training, std::vector<ComparedStrategy>& compared) {
+  if (training.device == DeviceType::tpu && training.lightning >= v2_0) {
+    add({"single_xla", "xla"}, compared);
+  } else if (training.device == DeviceType::tpu) {
+    add({"single_tpu", "TPUSpawnStrategy"}, compared);
+  }
+}
+
+// It takes the number of processes from horovodrun alone, and refuses `num_nodes`.
+ComparedStrategy horovod(const ComparedTraining& training) {
+  ComparedStrategy compared{"horovod", "horovod"};
+  if (training.nodes > 1) {
+    const std::vector<int64_t> slots(static_cast<size_t>(training.nodes), training.devices);
+    compared.label = "horovod by horovodrun";
+    compared.settings = {"trainer.num_nodes=null",
+                         fmt::format("launcher={{horovodrun: {{np: {}, hosts: [{}]}}}}",
+                                     training.nodes * training.devices, fmt::join(slots, ", "))};
+  }
+  return compared;
+}
+
+void add_fsdp(const ComparedTraining& training, std::vector<ComparedStrategy>& compared) {
+  add({"fsdp_native", "fsdp", "fsdp_cpu_offload"}, compared);
+  const std::string blocks = "auto_wrap_policy: blocks";
+  compared.push_back({"fsdp by blocks", "FSDPStrategy", blocks});
+  compared.push_back(
+      {"fsdp by blocks, hybrid", "FSDPStrategy", blocks + ", sharding_strategy: HYBRID_SHARD"});
+  compared.push_back({"fsdp by blocks, offload", "FSDPStrategy", blocks + ", cpu_offload: true"});
+  const std::string types = training.narrow.empty()
+                                ? ""
+                                : fmt::format(", mp_policy: {{param_dtype: {}}}", training.narrow);
+  compared.push_back({"fsdp2 by blocks", "ModelParallelStrategy",
+                      fmt::format("data_parallel_size: {}, tensor_parallel_size: 1, fully_shard: "
+                                  "{{modules: blocks{}}}",
+                                  training.nodes * training.devices, types)});
+}
+
+// All micro-batches of a batch have the same size, and there are about as many as stages; GPipe
+// also takes fewer.
+ComparedStrategy pipeline(const ComparedTraining& training) {
+  ComparedStrategy compared{"PipelineStrategy", "PipelineStrategy"};
+  const int64_t stages = training.nodes * training.devices;
+  int64_t parts = std::min(training.batch_size, stages);
+  while (parts > 0 && training.batch_size % parts != 0) {
+    --parts;
+  }
+  if (parts > 0) {
+    compared.arguments =
+        fmt::format("n_microbatches: {}{}", parts, parts < stages ? ", schedule: GPipe" : "");
+  }
+  return compared;
+}
+
+}  // namespace
+
+std::vector<ComparedStrategy> strategies_to_compare(const ComparedTraining& training) {
+  std::vector<ComparedStrategy> compared;
+  add_xla(training, compared);
+  add({"single_device", "dp", "ddp2", "ddp", "ddp_spawn"}, compared);
+  compared.push_back({"ddp, fp16 gradients", "DDPStrategy", "ddp_comm_hook: fp16_compress_hook"});
+  compared.push_back(horovod(training));
+  add({"bagua"}, compared);
+  for (const char* algorithm : {"bytegrad", "decentralized", "async"}) {
+    compared.push_back({fmt::format("bagua, {}", algorithm), "BaguaStrategy",
+                        fmt::format("algorithm: {}", algorithm)});
+  }
+  add({"ddp_sharded", "ddp_fully_sharded"}, compared);
+  add_fsdp(training, compared);
+  add({"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_2_offload", "deepspeed_stage_3",
+       "deepspeed_stage_3_offload"},
+      compared);
+  compared.push_back(pipeline(training));
+  add({"ParameterServerStrategy"}, compared);
+  compared.push_back({"asynchronous server", "ParameterServerStrategy", "mode: async"});
+  return compared;
+}
+
+}  // namespace lockstep
