@@ -355,6 +355,7 @@ HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& argumen
   if (!plan.autocast_of_cuda) {
     hook.kind = HookOptions::Kind::none;
   }
+  hook.power_sgd.takes_batches_alone = plan.orthogonalizes_batches_alone;
   hook.power_sgd.calls_back_in_threads = !plan.barrier_is_all_reduce;
   hook.power_sgd.writes_values = plan.numerics && !plan.valueless;
   return hook;

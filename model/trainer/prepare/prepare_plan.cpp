@@ -57,6 +57,7 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.seed = program.settings.seed;
   plan.synchronises_without_fit = program.trainer.lightning >= Version{2, 0, 2};
   const Version& torch = program.settings.torch;
+  plan.orthogonalizes_batches_alone = torch >= Version{1, 12, 0};
   plan.counts_use_under_no_sync = torch < Version{1, 9, 0} || torch >= Version{2, 4, 0};
   plan.barrier_is_all_reduce =
       !program.settings.gloo && preparation.placement.device == DeviceType::cuda;

@@ -85,7 +85,7 @@ Ticket PowerSgdHook::start(Rank& rank, const FullBucket& bucket) {
     return all_reduce(rank, world_group, bucket.flat, divided, site_id(reduce_gradients));
   }
   iteration_ += bucket.is_last ? 1 : 0;
-  if (options_.is_batched) {
+  if (options_.is_batched && options_.takes_batches_alone) {
     throw ProgramException(site_id(compress),
                            "AssertionError: batched_powerSGD_hook gives _orthogonalize a matrix, "
                            "which takes batches of matrices alone; use powerSGD_hook");
@@ -93,20 +93,49 @@ Ticket PowerSgdHook::start(Rank& rank, const FullBucket& bucket) {
   Exchange& exchange = *exchanges_.emplace_back(std::make_unique<Exchange>());
   exchange.bucket = bucket;
   Kept& kept = kept_[bucket.index];
+  if (options_.is_batched) {
+    exchange.bucket.filled = square(rank, exchange);
+  }
   const Ticket input = add_error(rank, exchange, kept);
-  divide(rank, exchange);
+  if (!options_.is_batched) {
+    divide(rank, exchange);
+  }
   hold_low_rank(rank, exchange, kept);
-  const Ticket whole = reduce_whole(rank, exchange, input);
+  const Ticket first = options_.is_batched
+                           ? reduce_ps(rank, exchange, multiply_ps(rank, exchange, input))
+                           : reduce_whole(rank, exchange, input);
   const bool in_thread =
       options_.calls_back_in_threads && !bucket.is_alone && threads_ < most_threads;
   if (!in_thread) {
-    const Ticket ps = reduce_ps(rank, exchange, whole);
+    const Ticket ps = options_.is_batched ? first : reduce_ps(rank, exchange, first);
     return decompress(rank, exchange, reduce_qs(rank, exchange, ps));
   }
   ++threads_;
   const Ticket promise = promises_.emplace_back(rank.promise());
-  rank.start_lane(call_back(rank, exchange, whole, promise));
+  rank.start_lane(call_back(rank, exchange, first, promise));
   return promise;
+}
+
+// The bucket in a square of its own, which is what is compressed; the rest of it are zeros.
+Ticket PowerSgdHook::square(Rank& rank, Exchange& exchange) const {
+  const Slice bucket = exchange.bucket.flat;
+  int64_t side = 1;
+  while (side * side < bucket.elements) {
+    ++side;
+  }
+  const Slice square = rank.allocate(Purpose::communication, bucket.dtype, side * side, DeviceId{0},
+                                     queue::communication);
+  const SiteId site = site_id(compress);
+  if (square.elements > bucket.elements) {
+    elementwise(rank, Kernel::fill, {},
+                {square.part(bucket.elements, square.elements - bucket.elements)}, 0, {}, site);
+  }
+  exchange.matrices.push_back(
+      {square, {bucket}, side, side, std::min(options_.rank, side), {}, {}});
+  const Ticket filled = copy_each(rank, {bucket}, {square.part(0, bucket.elements)},
+                                  {compute_stream, {exchange.bucket.filled}, site});
+  exchange.bucket.flat = square;
+  return filled;
 }
 
 // The gradient that is compressed is that of this iteration and what the last one lost.
@@ -225,6 +254,17 @@ void PowerSgdHook::draw(Rank& rank, const Exchange& exchange) {
   }
 }
 
+Ticket PowerSgdHook::multiply_ps(Rank& rank, const Exchange& exchange, Ticket after) {
+  Ticket ready = after;
+  for (const Matrix& matrix : exchange.matrices) {
+    ready = multiply(rank,
+                     {matrix.gradient, matrix.q, matrix.p, matrix.rows, matrix.columns, matrix.rank,
+                      false, false},
+                     {compute_stream, {after}, site_id(compress)});
+  }
+  return ready;
+}
+
 Ticket PowerSgdHook::reduce_whole(Rank& rank, Exchange& exchange, Ticket after) {
   const SiteId site = site_id(compress);
   exchange.whole_flat =
@@ -235,11 +275,8 @@ Ticket PowerSgdHook::reduce_whole(Rank& rank, Exchange& exchange, Ticket after) 
     ready = copy_each(rank, exchange.whole, parts_of(exchange.whole_flat, exchange.whole),
                       {compute_stream, {after}, site});
   }
-  for (const Matrix& matrix : exchange.matrices) {
-    ready = multiply(rank,
-                     {matrix.gradient, matrix.q, matrix.p, matrix.rows, matrix.columns, matrix.rank,
-                      false, false},
-                     {compute_stream, {after}, site});
+  if (!exchange.matrices.empty()) {
+    ready = multiply_ps(rank, exchange, after);
   }
   return all_reduce(rank, world_group, exchange.whole_flat, ready, site_id(reduce_rest));
 }
@@ -296,11 +333,14 @@ Ticket PowerSgdHook::decompress(Rank& rank, const Exchange& exchange, Ticket aft
 }
 
 // Nothing orders these calls with those of the main thread and of other buckets.
-Program PowerSgdHook::call_back(Rank& rank, const Exchange& exchange, Ticket whole,
+Program PowerSgdHook::call_back(Rank& rank, const Exchange& exchange, Ticket first,
                                 Ticket promise) {
-  co_await rank.settle(whole);
-  const Ticket ps = reduce_ps(rank, exchange, whole);
-  co_await rank.settle(ps);
+  co_await rank.settle(first);
+  Ticket ps = first;
+  if (!options_.is_batched) {
+    ps = reduce_ps(rank, exchange, first);
+    co_await rank.settle(ps);
+  }
   const Ticket qs = reduce_qs(rank, exchange, ps);
   co_await rank.settle(qs);
   const Ticket done = decompress(rank, exchange, qs);
@@ -313,7 +353,9 @@ Program PowerSgdHook::finish(Rank& rank) {
   co_await rank.settle_all(promises_);
   promises_.clear();
   for (const std::unique_ptr<Exchange>& exchange : exchanges_) {
-    rank.release(exchange->whole_flat);
+    if (exchange->whole_flat.buffer != no_buffer) {
+      rank.release(exchange->whole_flat);
+    }
     for (const Matrix& matrix : exchange->matrices) {
       if (!matrix.stacked.empty()) {
         rank.release(matrix.gradient);

@@ -20,8 +20,11 @@ struct PowerSgdOptions {
   double orthogonalization_epsilon = 0;
   uint64_t random_seed = 0;
   bool batches_alike = false;  ///< batch_tensors_with_same_shape
-  /// batched_powerSGD_hook, which in torch raises as soon as it compresses.
+  /// batched_powerSGD_hook: all of a bucket is one square matrix, with zeros behind it.
   bool is_batched = false;
+  /// torch from 1.12 on makes batches of matrices orthonormal alone, and that hook gives it one
+  /// matrix (pytorch pull request 75157): it raises as soon as it compresses.
+  bool takes_batches_alone = true;
   /// What follows an all_reduce runs in a thread of its own: Gloo's futures call back from there,
   /// NCCL's at once.
   bool calls_back_in_threads = false;
@@ -78,15 +81,18 @@ class PowerSgdHook final : public BucketHook {
     Slice qs;
   };
 
+  Ticket square(Rank& rank, Exchange& exchange) const;
   Ticket add_error(Rank& rank, Exchange& exchange, Kept& kept);
   void divide(Rank& rank, Exchange& exchange) const;
   void hold_low_rank(Rank& rank, Exchange& exchange, Kept& kept);
   void draw(Rank& rank, const Exchange& exchange);
+  Ticket multiply_ps(Rank& rank, const Exchange& exchange, Ticket after);
   Ticket reduce_whole(Rank& rank, Exchange& exchange, Ticket after);
   Ticket reduce_ps(Rank& rank, const Exchange& exchange, Ticket after);
   Ticket reduce_qs(Rank& rank, const Exchange& exchange, Ticket after);
   Ticket decompress(Rank& rank, const Exchange& exchange, Ticket after);
-  Program call_back(Rank& rank, const Exchange& exchange, Ticket whole, Ticket promise);
+  /// `first`: the all_reduce that has been submitted.
+  Program call_back(Rank& rank, const Exchange& exchange, Ticket first, Ticket promise);
 
   PowerSgdOptions options_;
   int64_t iteration_ = 0;

@@ -25,7 +25,20 @@ Network three_alike() {
   return built.network;
 }
 
-Trained trained_with(bool batches_alike, const Network& network) {
+Network one_matrix(int64_t columns, int64_t rows) {
+  NetworkDescription description;
+  description.name = "one matrix";
+  description.input = {columns};
+  description.layers = {
+      {.kind = "Linear",
+       .arguments = {{"in_features", columns}, {"out_features", rows}, {"bias", false}}}};
+  description.loss = {.kind = "MSELoss"};
+  BuildResult built = build_network(description);
+  ensure(built.ok(), "the network is sound");
+  return built.network;
+}
+
+Trained trained_with(bool batches_alike, const Network& network, bool is_batched = false) {
   TrainingPlan plan;
   plan.network = &network;
   plan.numerics = true;
@@ -39,6 +52,8 @@ Trained trained_with(bool batches_alike, const Network& network) {
   options.hook.power_sgd.orthogonalization_epsilon = 1e-8;
   options.hook.power_sgd.batches_alike = batches_alike;
   options.hook.power_sgd.writes_values = true;
+  options.hook.power_sgd.is_batched = is_batched;
+  options.hook.power_sgd.takes_batches_alone = false;
   const auto make = [options](const TrainingPlan& of) {
     return std::make_unique<DistributedDataParallel>(of, options);
   };
@@ -77,6 +92,29 @@ TEST_CASE("matrices of one shape in batches take fewer kernels for the same valu
        {hook_sites::reduce_rest, hook_sites::reduce_ps, hook_sites::reduce_qs}) {
     CHECK(mebibytes_at(batched.result, call, OpKind::all_reduce) ==
           mebibytes_at(alone.result, call, OpKind::all_reduce));
+  }
+}
+
+// A bucket of 16 numbers is a square of 4 x 4, which is the matrix itself.
+TEST_CASE("the batched hook does the same where a bucket is one square matrix") {
+  const Network network = one_matrix(4, 4);
+  const Trained layerwise = trained_with(false, network);
+  const Trained batched = trained_with(false, network, true);
+  CHECK(batched.parameters == layerwise.parameters);
+  CHECK(products_of(batched) == 2 * 3);
+}
+
+// 5 x 3 and 3 x 5 numbers are 15: a square of 4 x 4 with one zero, P and Q of 4 numbers each.
+TEST_CASE("the batched hook sends two columns of the smallest square, whatever the shapes are") {
+  for (const auto& [columns, rows] : {std::pair<int64_t, int64_t>{5, 3}, {3, 5}}) {
+    const Network network = one_matrix(columns, rows);
+    const Trained batched = trained_with(false, network, true);
+    for (const std::string_view call : {hook_sites::reduce_ps, hook_sites::reduce_qs}) {
+      CHECK(mebibytes_at(batched.result, call, OpKind::all_reduce) ==
+            std::vector<double>(2, 4 * 4 / 1048576.0));
+    }
+    CHECK(mebibytes_at(batched.result, hook_sites::reduce_rest, OpKind::all_reduce).empty());
+    CHECK(batched.parameters.front() == batched.parameters.back());
   }
 }
 
