@@ -65,6 +65,7 @@ void add(StrategyArguments& arguments, const std::string& name, const json& valu
 StrategyArguments arguments_of(const json& setting) {
   StrategyArguments arguments;
   arguments.set("config.zero_optimization.stage", int64_t{3});
+  arguments.set("config.zero_allow_untested_optimizer", true);  // so in drive_operations.py
   for (const auto& [name, value] : setting["zero"].items()) {
     add(arguments, "config.zero_optimization." + name, value);
     if (value.is_object()) {

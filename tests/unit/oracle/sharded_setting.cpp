@@ -288,6 +288,7 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
   nlohmann::json configuration = setting["deepspeed"];
   configuration.erase("gradient_accumulation_steps");  // the Trainer's, in Lightning
   set_arguments("config", configuration, arguments);
+  arguments.set("config.zero_allow_untested_optimizer", true);  // so in sharded_deepspeed.py
   return deepspeed().make(plan, arguments);
 }
 

@@ -262,7 +262,7 @@ Task<Bytes> DeepSpeedPartitioned::save_checkpoint(Rank& rank, CheckpointRequest 
   const ModelBytes all = model_bytes(replica(), computing_plan());
   const Bytes left_out = options_.saves_frozen ? Bytes{} : all.frozen;
   saved.model = rank.id() == 0 ? all.weights - left_out : Bytes{};
-  saved.partition = Bytes(size_of(plan().parameter_dtype)) * partition_->layout().shard_elements() *
+  saved.partition = Bytes(size_of(DType::fp32)) * partition_->layout().shard_elements() *
                     state_tensors(plan().optimizers.front());
   for (const MasterPartition::Piece& piece : partition_->pieces()) {
     saved.partition += piece.tensor.value.bytes();

@@ -7,6 +7,7 @@ namespace lockstep {
 
 namespace {
 
+constexpr ArgumentUse made_elsewhere = ArgumentUse::unmodelled;  // by the Trainer
 constexpr ArgumentUse no_effect = ArgumentUse::no_effect;
 
 constexpr std::array deepspeed_rows{
@@ -55,7 +56,7 @@ constexpr std::array deepspeed_rows{
                      "elements that a gather of updated parameters takes at a time", no_effect},
     StrategyArgument{"reduce_bucket_size", "int", "200000000", "elements of gradients in a bucket"},
     StrategyArgument{"zero_allow_untested_optimizer", "bool", "true",
-                     "takes optimizers that DeepSpeed has not tried", no_effect},
+                     "takes optimizers that DeepSpeed has not tried"},
     StrategyArgument{"logging_batch_size_per_gpu", "", "auto", "batch size in DeepSpeed's log",
                      no_effect, "auto: that of the data"},
     StrategyArgument{"config", "", "null", "DeepSpeed's own configuration: a map, or a JSON file",
@@ -87,6 +88,15 @@ constexpr std::array deepspeed_rows{
     StrategyArgument{"cpu_offload", "bool", "false", "Lightning 1.4: offload_optimizer"},
     StrategyArgument{"cpu_offload_params", "bool", "false", "Lightning 1.4: offload_parameters"},
     StrategyArgument{"cpu_offload_use_pin_memory", "bool", "false", "Lightning 1.4: pin_memory"},
+    StrategyArgument{"accelerator", "", "null",
+                     "an accelerator object; `accelerator` of the Trainer names one",
+                     made_elsewhere},
+    StrategyArgument{"parallel_devices", "", "null",
+                     "the devices; `devices` of the Trainer names them", made_elsewhere},
+    StrategyArgument{"cluster_environment", "", "null", "who starts processes; `launcher` names it",
+                     made_elsewhere},
+    StrategyArgument{"precision_plugin", "", "null",
+                     "a precision object; `precision` of the Trainer names one", made_elsewhere},
     StrategyArgument{"partition_module", "bool", "true",
                      "Lightning 1.4: stage 3 divides the module before the engine starts",
                      ArgumentUse::unmodelled},

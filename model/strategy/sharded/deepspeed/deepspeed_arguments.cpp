@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/network/optimizer/optimizer_rule.hpp"
+#include "model/strategy/sharded/deepspeed/configuration_checks.hpp"
 #include "model/strategy/sharded/deepspeed/configured_objects.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
@@ -251,6 +252,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
   }
   check_combination(plan, options, is_configured);
   check_optimizer(plan, options);
+  check_deepspeed_assertions(plan, arguments, options);
   options.offloads_parameters = options.offloads_parameters && options.stage == 3;
   options.offloads_optimizer = options.offloads_optimizer && options.stage > 0;
   options.drive.optimizer = options.drive.optimizer && options.stage == 3;

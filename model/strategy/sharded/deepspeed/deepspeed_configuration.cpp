@@ -204,23 +204,4 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& given) {
   return options;
 }
 
-void check_deepspeed_types(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const Configuration configuration(arguments);
-  const bool fp16 = configuration.boolean("fp16.enabled", false);
-  const bool bf16 = configuration.boolean("bf16.enabled", false);
-  if (fp16 && bf16) {
-    throw RefusedArgument("bfloat16 and fp16 modes cannot be simultaneously enabled",
-                          "config.bf16.enabled", "enable one of them");
-  }
-  if ((fp16 && plan.activation_dtype != DType::fp16) ||
-      (bf16 && plan.activation_dtype != DType::bf16)) {
-    throw ArgumentProblem(
-        fmt::format("the DeepSpeed configuration enables {0}, but the Trainer's `precision` is of "
-                    "{1}: the engine converts the model, and Lightning the batches",
-                    fp16 ? "fp16" : "bf16", name_of(plan.activation_dtype)),
-        fp16 ? "config.fp16.enabled" : "config.bf16.enabled",
-        fmt::format("set precision: {}", fp16 ? "16-mixed" : "bf16-mixed"));
-  }
-}
-
 }  // namespace lockstep

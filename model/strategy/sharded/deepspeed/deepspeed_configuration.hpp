@@ -10,8 +10,6 @@ namespace lockstep {
 /// What the argument `config` holds. Throws ArgumentProblem for what cannot be, is refused or is
 /// not modelled.
 DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments);
-/// The types that it enables, against those of the Trainer's `precision`.
-void check_deepspeed_types(const TrainingPlan& plan, const StrategyArguments& arguments);
 /// `loss_scale` and its relatives, each behind the prefix.
 LossScaler::Options deepspeed_loss_scale(const StrategyArguments& arguments,
                                          const std::string& prefix);

@@ -198,6 +198,30 @@ bool asks_for_nothing(const StrategyArguments::Value& value) {
   return std::holds_alternative<std::monostate>(value) || (number != nullptr && *number == 1);
 }
 
+// These sections do nothing until `enabled` is true, whatever else they say.
+bool is_switched_off(const StrategyArguments& arguments, std::string_view section) {
+  const Names switched = {"amp",
+                          "autotuning",
+                          "comms_logger",
+                          "csv_monitor",
+                          "curriculum_learning",
+                          "data_efficiency",
+                          "eigenvalue",
+                          "elasticity",
+                          "flops_profiler",
+                          "progressive_layer_drop",
+                          "tensorboard",
+                          "torch_autocast",
+                          "wandb"};
+  return std::ranges::count(switched, section) != 0 &&
+         !arguments.boolean(fmt::format("config.{}.enabled", section), false);
+}
+
+// Of DeepSpeed's own checkpointing, which a module would have to call.
+bool is_number_of_checkpoints(std::string_view key) {
+  return key == "activation_checkpointing.number_checkpoints";
+}
+
 // A key that has others below it, given as a plain value.
 bool is_group(std::string_view key) {
   return std::ranges::any_of(known_keys, [key](std::string_view name) {
@@ -319,7 +343,9 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
         unmodelled_keys,
         [&key](const UnmodelledKey& known) { return is_or_is_below(key, known.name); });
     if (unmodelled != unmodelled_keys.end()) {
-      if (!asks_for_nothing(value)) {
+      const bool is_off =
+          is_switched_off(arguments, unmodelled->name) || is_number_of_checkpoints(key);
+      if (!is_off && !asks_for_nothing(value)) {
         throw UnmodelledArgument(
             fmt::format("`{}` of a DeepSpeed configuration is not modelled{}{}", key,
                         unmodelled->instead.empty() ? "" : ": ", unmodelled->instead),

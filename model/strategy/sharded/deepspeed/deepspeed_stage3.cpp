@@ -327,9 +327,8 @@ Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest requ
   const int tensors = 1 + state_tensors(plan().optimizers.front());
   const int64_t in_memory =
       master_->is_on_drive() ? master_->elements_in_memory() : master_->layout().shard_elements();
-  // Files of the drive are copied as they are.
-  saved.partition =
-      Bytes(size_of(plan().parameter_dtype)) * in_memory * tensors + master_->bytes_on_drive();
+  // In fp32 whatever the model's own type is. Files of the drive are copied as they are.
+  saved.partition = Bytes(size_of(DType::fp32)) * in_memory * tensors + master_->bytes_on_drive();
   const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
   fetcher_->gather_persistent(rank);
   co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);

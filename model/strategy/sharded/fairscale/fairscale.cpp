@@ -255,8 +255,8 @@ constexpr std::array sharded_rows{
                      "warns where parameters have been frozen or unfrozen", ArgumentUse::no_effect},
 };
 
-ShardedDataParallelOptions options_from(const TrainingPlan& plan,
-                                        const StrategyArguments& arguments) {
+ShardedDataParallelOptions sharded_options_from(const TrainingPlan& plan,
+                                                const StrategyArguments& arguments) {
   const StrategyArgumentReader read(arguments, sharded_rows);
   ShardedDataParallelOptions options;
   if (arguments.has("reduce_buffer_size")) {
@@ -288,7 +288,7 @@ StrategyEntry sharded_data_parallel() {
   entry.arguments = {sharded_rows.begin(), sharded_rows.end()};
   add_steps(fairscale_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<ShardedDataParallel>(plan, options_from(plan, arguments));
+    return std::make_unique<ShardedDataParallel>(plan, sharded_options_from(plan, arguments));
   };
   return entry;
 }

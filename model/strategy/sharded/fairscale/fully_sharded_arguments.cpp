@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view nested_names[] = {
+constexpr std::string_view fairscale_names[] = {
     "auto_wrap_policy.ModuleWrapPolicy.module_classes",
     "auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls",
     "auto_wrap_policy.size_based_auto_wrap_policy.min_num_params"};
@@ -53,7 +53,7 @@ constexpr std::array fully_sharded_rows{
 
 void check_modelled(const StrategyArguments& arguments) {
   const StrategyArgumentReader read(arguments, fully_sharded_rows);
-  check_nested_names(arguments, {"DDPFullyShardedStrategy", nested_names});
+  check_nested_names(arguments, {"DDPFullyShardedStrategy", fairscale_names});
   if (!read.boolean("flatten_parameters")) {
     throw UnmodelledArgument(
         "`flatten_parameters: false` of DDPFullyShardedStrategy is not modelled");
