@@ -289,6 +289,8 @@ class Training final : public TrainerScope {
   Program decide(const Statement& statement, Frame& frame);
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
   Program switch_gradient_sync(const Statement& statement, Frame& frame);
+  /// The hook under way runs in the forward of the strategy's wrapper.
+  bool is_in_wrapper_forward() const;
   Task<Flow> with_whole_parameters(const Statement& statement, Frame& frame);
   void check_beside_whole_parameters(const Statement& statement);
   Task<Flow> run_training(const Statement& statement, Frame& frame);

@@ -57,7 +57,12 @@ std::vector<KnownDifference> Training::known_differences() {
 }
 
 namespace {
-std::string remedy_for_shard(std::string_view gathers, bool has_statement) {
+std::string remedy_for_shard(std::string_view gathers, bool has_statement, bool may_summon) {
+  if (has_statement && !may_summon) {
+    return "read it in a hook that is no step, such as on_train_batch_end, inside of "
+           "summon_full_params, on all ranks; as a part of the loss the wrapped module has to "
+           "compute it in its own forward, where it is whole (for a penalty use weight_decay)";
+  }
   if (has_statement) {
     return "read it inside of summon_full_params, on all ranks";
   }
@@ -98,7 +103,8 @@ std::optional<Value> Training::parameter(std::string_view name) {
       if (value.buffer == no_buffer || tensor.cut) {
         throw OperationError(
             "the parameter is sharded: no rank holds it whole between steps",
-            remedy_for_shard(program_.gathers_parameters, strategy_->has_whole_parameters()));
+            remedy_for_shard(program_.gathers_parameters, strategy_->has_whole_parameters(),
+                             !is_in_wrapper_forward()));
       }
       tell_changing_weights(name);
       Tensor read{{tensor.shape.begin(), tensor.shape.end()}, rank_.read(value)};

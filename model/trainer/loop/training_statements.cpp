@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/scenario/expressions_of.hpp"
+#include "model/scenario/hooks.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
 #include "model/trainer/loop/fit_loop.hpp"
 #include "model/trainer/loop/training.hpp"
@@ -72,11 +73,6 @@ Program Training::switch_gradient_sync(const Statement& statement, Frame& frame)
 
 namespace {
 
-bool is_step_hook(std::string_view hook) {
-  return hook == "training_step" || hook == "validation_step" || hook == "test_step" ||
-         hook == "predict_step";
-}
-
 /// torch's page of summon_full_params forbids them inside of it, and its code does not look.
 bool needs_shards(Kind kind) {
   return (kind >= Kind::fit && kind <= Kind::optimizer_closure) || kind == Kind::clip_gradients ||
@@ -95,12 +91,16 @@ void Training::check_beside_whole_parameters(const Statement& statement) {
   }
 }
 
-// Where every rank holds all parameters between steps there is nothing to gather. A wrapper that
-// has a no_sync is that of the whole model, and Lightning calls the step hooks through its forward
-// (strategies/strategy.py of 2.x, strategies/fully_sharded_native.py of 1.x).
+// A wrapper that has a no_sync is that of the whole model, and Lightning calls the step hooks
+// through its forward (strategies/strategy.py of 2.x, strategies/fully_sharded_native.py of 1.x).
+bool Training::is_in_wrapper_forward() const {
+  return is_step_hook(hook_) && strategy_->accumulates_without_exchange();
+}
+
+// Where every rank holds all parameters between steps there is nothing to gather.
 Task<Flow> Training::with_whole_parameters(const Statement& statement, Frame& frame) {
   const bool gathers = is_set_up_ && strategy_->has_whole_parameters();
-  if (gathers && is_step_hook(hook_) && strategy_->accumulates_without_exchange()) {
+  if (gathers && is_in_wrapper_forward()) {
     throw ProgramException(
         site_of(statement),
         fmt::format("AssertionError: Cannot manually unshard parameters during forward/backward: "

@@ -58,4 +58,17 @@ TEST_CASE("what a script calls to read a sharded parameter is that of its strate
   }
 }
 
+// The wrapper's forward calls training_step: nothing can be summoned there.
+TEST_CASE("in a step the remedy for a sharded parameter is to read it in another hook") {
+  const Rehearsal ran = trained(
+      "{FSDPStrategy: {auto_wrap_policy: [Linear]}}", 2,
+      "program: {training_step: [forward, {let: {whole: \"sum(parameter('0.weight'))\"}}]}\n");
+  REQUIRE_FALSE(ran.findings.empty());
+  std::string fix;
+  for (const std::string& line : ran.findings.front().fix) {
+    fix += line;
+  }
+  CHECK(fix.find("in a hook that is no step, such as on_train_batch_end") != std::string::npos);
+}
+
 }  // namespace sharded_names_test
