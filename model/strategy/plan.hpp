@@ -40,6 +40,9 @@ struct TrainingPlan {
   uint64_t seed = 0;
   int32_t world_size = 0;  ///< ranks of the run; 0: not known
   int32_t node_ranks = 0;  ///< of them, in one node; 0: not known, -1: nodes differ
+  bool is_on_gpu = true;
+  /// Whether torch has streams for the devices: on CPUs from 2.7 on (pytorch pull request 145935).
+  bool has_streams = true;
   /// Makes every tensor of a layer its own operand, as when values are computed.
   bool numerics = false;
   /// With numerics: the operations of a run with values, but no buffer carries values.

@@ -64,6 +64,8 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;
   plan.autocast_of_cuda = !preparation.placement.cpu;
+  plan.is_on_gpu = !preparation.placement.cpu;
+  plan.has_streams = plan.is_on_gpu || torch >= Version{2, 7, 0};
   plan.synchronises_batch_norm =
       value_or(scenario.trainer->sync_batchnorm, false) &&
       preparation.placement.traits.statistics == StatisticsSharing::converts;

@@ -207,6 +207,9 @@ Program FullyShard2::finish_backward(Rank& rank, bool synchronise) {
 // Shards are DTensors: the optimizer's loops over lists, which it takes on a GPU, and clipping
 // refuse them beside plain tensors.
 void FullyShard2::check_tensors(const UpdateOptions& options) const {
+  if (!plan().is_on_gpu && options.clipping.algorithm == GradientClipping::Algorithm::none) {
+    return;
+  }
   if (updates_shards(options.optimizer) && updates_ignored(options.optimizer)) {
     throw ProgramException(
         site_id(steps_.update),

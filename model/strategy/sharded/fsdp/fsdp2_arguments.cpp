@@ -165,6 +165,14 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
   const FullyShard2Options options = options_of(plan, arguments);
   check_optimizers(plan, options);
   const bool is_one_replica = options.tensor_ranks == plan.world_size && options.tensor_ranks > 1;
+  if (!is_one_replica && !plan.has_streams) {
+    // FSDPCommContext.lazy_init of torch/distributed/_composable/fsdp/_fsdp_param_group.py.
+    throw RefusedArgument(
+        "fully_shard needs streams of the device, which torch before 2.7 does not have on CPUs: "
+        "\"RuntimeError: FSDP requires CUDA for streams\", in 2.6 an AttributeError of "
+        "torch.cpu.Stream",
+        "", "use torch 2.7 or newer, accelerator: gpu, or ddp");
+  }
   if (!is_one_replica) {
     return std::make_unique<FullyShard2>(plan, options);
   }
@@ -185,7 +193,6 @@ StrategyEntry model_parallel() {
   entry.name = "ModelParallelStrategy";
   entry.class_name = "ModelParallelStrategy";
   entry.traits = {.precisions = Precisions::no_double_nor_scaler,
-                  .needs_gpu = true,
                   .statistics = StatisticsSharing::ignored,
                   .takes_tensor_norms = true,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
