@@ -63,7 +63,10 @@ void set_arguments(Preparation& preparation, const Object& strategy, const Strat
     } else if (row == nullptr || !changes_nothing(*row, argument.value)) {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
-                              entry.class_name));
+                              entry.class_name),
+                  row == nullptr || row->meaning.empty()
+                      ? ""
+                      : fmt::format("leave it out ({})", row->meaning));
     }
   }
 }

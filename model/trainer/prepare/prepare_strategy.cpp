@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "model/network/optimizer/optimizer_rule.hpp"
@@ -156,6 +157,28 @@ void note_membership(Preparation& preparation, const StrategyEntry& entry,
   }
 }
 
+// Of ranks that are given other arguments, or freeze other layers.
+bool try_strategy_of_ranks(Preparation& preparation, const StrategyEntry& entry,
+                           const TrainingProgram& program) {
+  std::set<int32_t> ranks;
+  for (const auto& [rank, arguments] : program.arguments_of_ranks) {
+    ranks.insert(rank);
+  }
+  for (const auto& [rank, plan] : program.plans_of_ranks) {
+    ranks.insert(rank);
+  }
+  for (const int32_t rank : ranks) {
+    Made own = make_strategy(entry, program.plan_of(rank), program.arguments_of(rank));
+    if (own.strategy == nullptr) {
+      own.problem.place = place_of_argument(*preparation.scenario->trainer->strategy, own.argument);
+      own.problem.message = fmt::format("rank {}: {}", rank, own.problem.message);
+      preparation.problems.push_back(own.problem);
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
@@ -165,12 +188,8 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
     name_wrong_arguments(preparation, entry, program, std::move(made));
     return false;
   }
-  for (const auto& [rank, arguments] : program.arguments_of_ranks) {
-    if (Made own = make_strategy(entry, program.plan, arguments); own.strategy == nullptr) {
-      own.problem.place = place_of_argument(*preparation.scenario->trainer->strategy, own.argument);
-      preparation.problems.push_back(own.problem);
-      return false;
-    }
+  if (!try_strategy_of_ranks(preparation, entry, program)) {
+    return false;
   }
   if (!check_trainer_limits(preparation, entry, program)) {
     return false;

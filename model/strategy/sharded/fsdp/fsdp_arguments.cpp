@@ -7,7 +7,9 @@
 #include "model/core/spelling.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/dtype_argument.hpp"
+#include "model/strategy/sharded/fsdp/flat_parameters.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp_argument_rows.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_groups.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
@@ -82,101 +84,9 @@ constexpr NestedClass nested_classes[] = {{"cpu_offload", "CPUOffload"},
 constexpr const char* checkpointing = "activation_checkpointing";
 constexpr const char* checkpointing_policy = "activation_checkpointing_policy";
 
-// lightning/pytorch/strategies/fsdp.py, torch/distributed/fsdp/fully_sharded_data_parallel.py.
-constexpr StrategyArgument sharding_row{
-    sharding_strategy, "text", "FULL_SHARD",
-    "what is divided: FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2"};
-constexpr StrategyArgument wrap_row{"auto_wrap_policy",
-                                    "",
-                                    "null",
-                                    "modules that are units: classes, blocks, or a policy",
-                                    ArgumentUse::strategy,
-                                    "null: the whole model is one unit"};
-constexpr StrategyArgument offload_row{
-    "cpu_offload", "", "false", "shards, their gradients and optimizer state are in host memory"};
-constexpr StrategyArgument prefetch_row{"backward_prefetch", "text", "BACKWARD_PRE",
-                                        "when the backward's next unit is gathered: BACKWARD_PRE, "
-                                        "BACKWARD_POST, or null: not ahead"};
-constexpr StrategyArgument forward_prefetch_row{
-    "forward_prefetch", "bool", "false", "gathers the next unit before the forward of this one"};
-constexpr StrategyArgument limit_row{
-    "limit_all_gathers", "bool", "true",
-    "the host waits, so that at most two units are gathered ahead"};
-constexpr StrategyArgument mixed_row{
-    "mixed_precision",
-    "",
-    "null",
-    "types of gathered parameters and of gradients: {param_dtype, reduce_dtype}",
-    ArgumentUse::strategy,
-    "null: as `precision` says"};
-constexpr StrategyArgument original_row{
-    "use_orig_params", "bool", "true",
-    "optimizers see parameters, each of which begins at an aligned place, not flat ones"};
-constexpr StrategyArgument states_row{
-    "sync_module_states", "bool", "false",
-    "rank 0's parameters and buffers are everybody's before they are divided"};
-constexpr StrategyArgument checkpointing_row{
-    checkpointing, "", "null",
-    "older: modules whose forward runs again in the backward: classes, or blocks"};
-
-constexpr std::array fsdp_rows{
-    sharding_row,
-    wrap_row,
-    offload_row,
-    prefetch_row,
-    forward_prefetch_row,
-    limit_row,
-    mixed_row,
-    original_row,
-    states_row,
-    StrategyArgument{"state_dict_type", "text", "full",
-                     "full: rank 0 writes a checkpoint; sharded: every rank its part"},
-    StrategyArgument{checkpointing_policy, "", "null",
-                     "modules whose forward runs again in the backward: classes, blocks, a policy"},
-    checkpointing_row,
-    StrategyArgument{"device_mesh", "", "null", "[replicas, shards] of a HYBRID_SHARD",
-                     ArgumentUse::strategy, "null: shards in a node"},
-    StrategyArgument{"process_group", "list", "null",
-                     "[shards, replicas]: ranks in the two groups of a HYBRID_SHARD, in a tuple",
-                     ArgumentUse::strategy, "null: shards in a node"},
-    process_group_backend,
-    process_group_timeout,
-    StrategyArgument{"ignored_modules", "", "null",
-                     "classes or layers that FSDP leaves alone, whole on every rank"},
-    StrategyArgument{"ignored_states", "", "null", "the same; newer"},
-    StrategyArgument{"param_init_fn", "", "null", "draws parameters that are on the meta device",
-                     ArgumentUse::unmodelled},
-    StrategyArgument{"gathers_optimizer_state", "bool", "true",
-                     "a checkpoint has the optimizer state of all ranks", ArgumentUse::by_name},
-    StrategyArgument{"clips_by_own_norm", "bool", "false",
-                     "torch's clip_grad_norm_ is called, by which a rank sees its own shards alone",
-                     ArgumentUse::by_name},
-    StrategyArgument{"default_process_group", "bool", "false",
-                     "torch is handed the group of all ranks, which hybrid sharding refuses",
-                     ArgumentUse::by_name},
-    StrategyArgument{"wide_mixed_precision", "bool", "false",
-                     "mixed precision gathers fp32, and reduces in 16 bits", ArgumentUse::by_name},
-};
-
-// Of 1.7 to 1.9, strategies/fully_sharded_native.py, with the defaults of torch up to 2.0. They are
-// also those of its names in model/trainer/framework/strategy_choice.cpp.
-constexpr std::array native_rows{
-    offload_row,
-    prefetch_row.with_default("null"),
-    mixed_row,
-    checkpointing_row,
-    sharding_row,
-    wrap_row,
-    forward_prefetch_row,
-    limit_row.with_default("false"),
-    original_row.with_default("false"),
-    states_row,
-    process_group_backend,
-};
-
 std::vector<std::string> checkpointed_by(const StrategyArguments& arguments) {
   const bool has_older = arguments.has(checkpointing);
-  return has_older ? arguments.texts(checkpointing)
+  return has_older ? last_parts(arguments.texts(checkpointing))
                    : policy_classes(arguments, checkpointing_policy);
 }
 
@@ -283,9 +193,10 @@ void set_ignored(const TrainingPlan& plan, const StrategyArguments& arguments,
 }
 
 FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& given) {
-  const StrategyArguments arguments = without_class_names(given, nested_classes);
+  const StrategyArguments arguments =
+      without_class_names(with_named_objects(given), nested_classes);
   check_nested_names(arguments, {"FSDPStrategy", nested_names, unmodelled_names});
-  const StrategyArgumentReader read(arguments, fsdp_rows);
+  const StrategyArgumentReader read(arguments, fsdp_arguments());
   FullyShardedOptions options;
   options.sharding =
       one_of(in_upper_case(read.text(sharding_strategy)), sharding_strategy, shardings);
@@ -318,6 +229,10 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
     // Each unit copies what it finds into its flat parameter.
     refuse_untied(options.wrap, *plan.network, "FullyShardedDataParallel with flat parameters",
                   "auto_wrap_policy");
+    const bool is_callable =
+        arguments.has("auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls");
+    refuse_partly_frozen(*plan.network, options.wrap,
+                         {has_default_group, options.wrap.min_num_params == 0 && !is_callable});
   }
   return options;
 }
@@ -338,13 +253,13 @@ StrategyEntry fully_sharded_data_parallel() {
                   .takes_tensor_norms = true,
                   .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};
   entry.traits.world_is_data_parallel = true;
-  entry.arguments = {fsdp_rows.begin(), fsdp_rows.end()};
+  entry.arguments = {fsdp_arguments().begin(), fsdp_arguments().end()};
   entry.other_classes = {
-      {"DDPFullyShardedNativeStrategy", {native_rows.begin(), native_rows.end()}}};
+      {"DDPFullyShardedNativeStrategy", {native_arguments().begin(), native_arguments().end()}}};
   add_steps(fsdp_sites::every_step, entry.sites);
   entry.checkpointed_classes = [](const StrategyArguments& arguments) {
     try {
-      return checkpointed_by(arguments);
+      return checkpointed_by(with_named_objects(arguments));
     } catch (const std::invalid_argument&) {  // no list of names
       return std::vector<std::string>();
     }
@@ -354,7 +269,8 @@ StrategyEntry fully_sharded_data_parallel() {
     std::vector<std::pair<std::string, std::string>> found;
     const std::string policy = "auto_wrap_policy";
     if (names_policy(arguments, policy)) {
-      std::string why = why_nothing_wrapped(wrap_policy(arguments), *plan.network, policy);
+      std::string why =
+          why_nothing_wrapped(wrap_policy(with_named_objects(arguments)), *plan.network, policy);
       if (!why.empty()) {
         found.emplace_back(policy, std::move(why));
       }

@@ -127,7 +127,8 @@ bool is_fully_sharded(const StrategyArguments& arguments) {
 
 FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& given,
                                        const FullyShardCaller& caller) {
-  const StrategyArguments arguments = without_class_names(given, nested_module_classes);
+  const StrategyArguments arguments =
+      without_class_names(with_named_objects(given), nested_module_classes);
   StrategyArguments nested;
   for (const auto& [name, value] : arguments.all()) {
     if (name.starts_with("fully_shard.")) {

@@ -13,6 +13,93 @@ namespace {
 constexpr int64_t default_min_num_params = 100'000'000;  // torch/distributed/fsdp/wrap.py
 }  // namespace
 
+namespace {
+
+struct PolicyArgument {
+  std::string_view class_name;
+  std::string_view argument;  ///< its first
+};
+constexpr PolicyArgument policy_arguments[] = {
+    {"ModuleWrapPolicy", "module_classes"},
+    {"transformer_auto_wrap_policy", "transformer_layer_cls"},
+    {"size_based_auto_wrap_policy", "min_num_params"}};
+
+// Of a list within a list, what the inner one holds.
+StrategyArguments::Value first_argument(const StrategyArguments::Value& value) {
+  const auto* texts = std::get_if<std::vector<std::string>>(&value);
+  if (texts == nullptr || texts->size() != 1) {
+    return value;
+  }
+  const std::string& only = texts->front();
+  if (!only.empty() && only.find_first_not_of("0123456789") == std::string::npos &&
+      only.size() < 18) {
+    return int64_t{std::stoll(only)};
+  }
+  if (!only.starts_with('[') || !only.ends_with(']')) {
+    return value;
+  }
+  std::vector<std::string> inner;
+  const std::string within = only.substr(1, only.size() - 2);
+  for (size_t begin = 0; begin < within.size();) {
+    const size_t end = std::min(within.find(", ", begin), within.size());
+    inner.push_back(within.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return inner;
+}
+
+StrategyArguments without_class_paths(const StrategyArguments& arguments) {
+  constexpr std::string_view path = ".class_path";
+  StrategyArguments plain = arguments;
+  for (const auto& [name, value] : arguments.all()) {
+    const auto* const text = std::get_if<std::string>(&value);
+    if (text == nullptr || !name.ends_with(path)) {
+      continue;
+    }
+    const std::string object = name.substr(0, name.size() - path.size());
+    const std::string class_name = last_parts({*text}).front();
+    const std::string given = object + ".init_args.";
+    plain.erase(name);
+    bool has_arguments = false;
+    for (const auto& [other, its_value] : arguments.all()) {
+      if (other.starts_with(given)) {
+        plain.erase(other);
+        plain.set(fmt::format("{}.{}.{}", object, class_name, other.substr(given.size())),
+                  its_value);
+        has_arguments = true;
+      }
+    }
+    if (!has_arguments) {
+      plain.erase(object + ".init_args");
+      plain.set(object, class_name);
+    }
+  }
+  return plain;
+}
+
+}  // namespace
+
+std::vector<std::string> last_parts(std::vector<std::string> names) {
+  for (std::string& name : names) {
+    name = name.substr(name.rfind('.') + 1);
+  }
+  return names;
+}
+
+StrategyArguments with_named_objects(const StrategyArguments& arguments) {
+  const StrategyArguments plain = without_class_paths(arguments);
+  StrategyArguments named = plain;
+  for (const auto& [name, value] : plain.all()) {
+    for (const PolicyArgument& policy : policy_arguments) {
+      if (name.ends_with(fmt::format(".{}", policy.class_name))) {
+        named.erase(name);
+        named.set(fmt::format("{}.{}", name, policy.argument), first_argument(value));
+      }
+    }
+  }
+  return named;
+}
+
 StrategyArguments without_class_names(const StrategyArguments& arguments,
                                       std::span<const NestedClass> classes) {
   StrategyArguments plain = arguments;
@@ -33,7 +120,7 @@ WrapPolicy wrap_classes(const std::vector<std::string>& classes) {
   if (classes == std::vector<std::string>{"blocks"}) {
     policy.repeated_blocks = true;
   } else {
-    policy.classes = classes;
+    policy.classes = last_parts(classes);
   }
   return policy;
 }
@@ -47,7 +134,7 @@ std::vector<std::string> policy_classes(const StrategyArguments& arguments,
       named = arguments.texts(name + classes);
     }
   }
-  return named;
+  return last_parts(std::move(named));
 }
 
 WrapPolicy wrap_policy(const StrategyArguments& arguments) {
@@ -106,7 +193,10 @@ std::vector<std::string> ignored_modules(const StrategyArguments& arguments, con
     known.push_back(layer.name);
   }
   std::vector<std::string> ignored = arguments.texts(name);
-  for (const std::string& module : ignored) {
+  for (std::string& module : ignored) {
+    if (module.starts_with("torch.nn.") || module.starts_with("nn.")) {
+      module = last_parts({module}).front();
+    }
     if (std::ranges::count(known, module) == 0) {
       const std::string near = did_you_mean(module, {known.begin(), known.end()});
       constexpr size_t shown = 6;

@@ -12,6 +12,10 @@
 
 namespace lockstep {
 
+/// The arguments with objects written in one way: `{class_path: .., init_args: ..}` as
+/// `{Name: {argument: value}}`, and what a policy is given by its place with the argument's name.
+StrategyArguments with_named_objects(const StrategyArguments& arguments);
+
 /// The arguments with what an object of these classes holds in place of the object:
 /// `{mixed_precision: {MixedPrecision: {param_dtype: bf16}}}` says what a map says.
 struct NestedClass {
@@ -20,6 +24,9 @@ struct NestedClass {
 };
 StrategyArguments without_class_names(const StrategyArguments& arguments,
                                       std::span<const NestedClass> classes);
+
+/// The last parts of names that may have a path: "torch.nn.Linear".
+std::vector<std::string> last_parts(std::vector<std::string> names);
 
 /// A policy that wraps modules of these classes; `blocks` alone means whatever repeats.
 WrapPolicy wrap_classes(const std::vector<std::string>& classes);
