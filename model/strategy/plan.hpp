@@ -34,6 +34,7 @@ struct TrainingPlan {
   /// Where `network` is a rank's part of it: the one that is trained; else null.
   const Network* whole_network = nullptr;
   DType parameter_dtype = DType::fp32;   ///< of parameters, gradients and optimizer state
+  std::optional<DType> buffer_dtype{};  ///< of floating buffers; none: as parameters
   DType activation_dtype = DType::fp32;  ///< what products compute in; autocast keeps others wide
   bool autocast_of_cuda = true;          ///< whose lists hold under mixed precision; else the CPU's
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer

@@ -12,10 +12,11 @@ bool contains(const WrappedModule& outer, const WrappedModule& inner) {
   return outer.contains(inner.first) && outer.contains(inner.last);
 }
 
-int64_t elements_of_layers(const Network& network, const WrappedModule& module) {
+int64_t elements_of_layers(const Network& network, const WrapPolicy& policy,
+                           const WrappedModule& module) {
   int64_t elements = 0;
   for (size_t layer = module.first; layer <= module.last; ++layer) {
-    elements += network.layers[layer].parameter_elements();
+    elements += is_apart(network, policy, layer) ? 0 : network.layers[layer].parameter_elements();
   }
   return elements;
 }
@@ -29,21 +30,21 @@ bool is_repeated_block(const NetworkBlock& module, const std::vector<WrappedModu
 }
 
 // torch wraps children first; a module counts what its wrapped children leave over.
-std::vector<WrappedModule> wrapped_by_size(const Network& network, int64_t min_num_params) {
+std::vector<WrappedModule> wrapped_by_size(const Network& network, const WrapPolicy& policy) {
   std::vector<WrappedModule> chosen;
   for (auto block = network.blocks.rbegin(); block != network.blocks.rend(); ++block) {
     const WrappedModule module = layers_of(*block);
-    int64_t rest = elements_of_layers(network, module);
+    int64_t rest = elements_of_layers(network, policy, module);
     for (const WrappedModule& inner : chosen) {
       const bool is_outermost =
           std::none_of(chosen.begin(), chosen.end(), [&](const WrappedModule& other) {
             return &other != &inner && contains(other, inner) && contains(module, other);
           });
       if (contains(module, inner) && is_outermost) {
-        rest -= elements_of_layers(network, inner);
+        rest -= elements_of_layers(network, policy, inner);
       }
     }
-    if (rest >= min_num_params) {
+    if (rest >= policy.min_num_params) {
       chosen.push_back(module);
     }
   }
@@ -51,12 +52,29 @@ std::vector<WrappedModule> wrapped_by_size(const Network& network, int64_t min_n
   return chosen;
 }
 
+void add_batch_norms(const Network& network, const WrapPolicy& policy,
+                     std::vector<WrappedModule>& wrapped) {
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    const WrappedModule alone{layer, layer};
+    if (is_apart(network, policy, layer) && std::ranges::count(wrapped, alone) == 0) {
+      wrapped.push_back(alone);
+    }
+  }
+  std::ranges::stable_sort(wrapped, [](const WrappedModule& a, const WrappedModule& b) {
+    return a.first != b.first ? a.first < b.first : a.last > b.last;
+  });
+}
+
 }  // namespace
+
+bool is_apart(const Network& network, const WrapPolicy& policy, size_t layer) {
+  return policy.batch_norms_apart && network.layers[layer].kind == LayerKind::batch_norm;
+}
 
 std::vector<WrappedModule> wrapped_modules(const Network& network, const WrapPolicy& policy) {
   std::vector<WrappedModule> wrapped = policy.modules;
   if (policy.min_num_params > 0) {
-    wrapped = wrapped_by_size(network, policy.min_num_params);
+    wrapped = wrapped_by_size(network, policy);
   }
   for (const NetworkBlock& module : network.blocks) {
     const WrappedModule layers = layers_of(module);
@@ -67,6 +85,9 @@ std::vector<WrappedModule> wrapped_modules(const Network& network, const WrapPol
     if ((is_named || is_block) && !is_known) {
       wrapped.push_back(layers);
     }
+  }
+  if (policy.batch_norms_apart) {
+    add_batch_norms(network, policy, wrapped);
   }
   return wrapped;
 }

@@ -27,12 +27,18 @@ struct WrapPolicy {
   /// Modules of at least so many elements that are in no unit yet: size_based_auto_wrap_policy
   /// (torch/distributed/fsdp/wrap.py). 0: not by size.
   int64_t min_num_params = 0;
+  /// Every batch norm is a module of its own, also where the policy names none (FSDP1 with mixed
+  /// precision: _module_classes_to_ignore).
+  bool batch_norms_apart = false;
   /// Parameters of these classes or layers are in no unit.
   std::vector<std::string> ignored{};
 };
 
 /// By layer, whether its parameters are in no unit.
 std::vector<bool> ignored_layers(const Network& network, const WrapPolicy& policy);
+
+/// Whether the layer is such a batch norm.
+bool is_apart(const Network& network, const WrapPolicy& policy, size_t layer);
 
 /// The modules that the policy wraps, in the order of their first layers, an outer one before those
 /// in it. The whole network is not among them: it is always a unit.

@@ -37,8 +37,9 @@ Replica::Replica(const TrainingPlan& plan, DeviceId device)
     for (const BufferTensor& tensor : network().layers[layer].buffers) {
       buffers_of_[layer].push_back(buffers_.size());
       // Module.to(dtype) converts what is floating, buffers as well as parameters.
-      const bool converted = is_floating(tensor.dtype) && plan.parameter_dtype != DType::fp32;
-      const DType dtype = converted ? plan.parameter_dtype : tensor.dtype;
+      const DType made = plan.buffer_dtype.value_or(plan.parameter_dtype);
+      const bool converted = is_floating(tensor.dtype) && made != DType::fp32;
+      const DType dtype = converted ? made : tensor.dtype;
       buffers_.push_back({layer, Slice::of_size(dtype, tensor.elements())});
     }
   }

@@ -9,9 +9,22 @@
 
 namespace lockstep {
 
+namespace {
+
+// Buffers of a batch norm without mixed precision stay as they are.
+TrainingPlan with_types(const TrainingPlan& plan, const FullyShardedOptions& options) {
+  TrainingPlan computing = computing_in(plan, options.param_dtype);
+  if (options.wrap.batch_norms_apart) {
+    computing.buffer_dtype = plan.parameter_dtype;
+  }
+  return computing;
+}
+
+}  // namespace
+
 FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                                                    const FullyShardedOptions& options)
-    : UnitSharding(plan, computing_in(plan, options.param_dtype),
+    : UnitSharding(plan, with_types(plan, options),
                    {.gather_unit = fsdp_sites::gather_unit,
                     .wait_for_unit = fsdp_sites::wait_for_unit,
                     .share_norm = fsdp_sites::share_norm,
@@ -23,7 +36,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
       options_(options) {
   optimizes_flat_ = !options.use_orig_params;
   if (!options.casts_input) {
-    follow_types({}, false);
+    follow_types({}, false, options.wrap);
   }
   clips_by_whole_norm_ = !options.clips_by_own_norm;
   if (options.clips_by_own_norm && plan.types().is_mixed()) {
@@ -188,6 +201,15 @@ void FullyShardedDataParallel::begin_forward() {
 // one look for it; the whole ones are views that its own modules alone have.
 void FullyShardedDataParallel::check_forward(size_t layer) const {
   UnitSharding::check_forward(layer);
+  if (options_.casts_norms && is_apart(replica_.network(), options_.wrap, layer) &&
+      plan().parameter_dtype != DType::fp32) {
+    throw ProgramException(
+        site_id(fsdp_sites::norm_in_wide_type),
+        fmt::format("RuntimeError: batch_norm gets its input in fp32 and has weights in {}: FSDP "
+                    "casts what `{}` gets, because a policy with mixed precision makes it a unit "
+                    "without (use bf16-mixed, or leave auto_wrap_policy out)",
+                    name_of(plan().parameter_dtype), replica_.network().layers[layer].name));
+  }
   if (shard_ranks_ == 1) {
     return;
   }

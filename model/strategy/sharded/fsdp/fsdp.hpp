@@ -35,6 +35,7 @@ struct FullyShardedOptions {
   std::optional<DType> param_dtype;   ///< of gathered parameters; none: as stored
   std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
   bool casts_input = true;            ///< of the model, to param_dtype
+  bool casts_norms = true;            ///< inputs of batch norms that are apart, to fp32: torch 2.1
   /// Lightning up to 2.0 calls torch's clip_grad_norm_, by which every rank takes the norm of its
   /// own shards; mixed precision refuses it there.
   bool clips_by_own_norm = false;

@@ -73,6 +73,7 @@ constexpr std::string_view nested_names[] = {
     "mixed_precision.buffer_dtype",
     "mixed_precision.cast_forward_inputs",
     "mixed_precision.cast_root_forward_inputs",
+    "mixed_precision._module_classes_to_ignore",
 };
 constexpr std::string_view unmodelled_names[] = {
     "activation_checkpointing_policy.size_based_auto_wrap_policy.min_num_params",
@@ -157,6 +158,38 @@ void set_types(const TrainingPlan& plan, const StrategyArguments& arguments,
                         arguments.boolean(mixed + "cast_forward_inputs", false);
 }
 
+// Batch norms of these classes become units without mixed precision: _auto_wrap of
+// torch/distributed/fsdp/_wrap_utils.py. FSDPStrategy from 2.1 on always hands over a
+// MixedPrecision, one of fp32 under 32-true.
+bool keeps_norms_apart(const TrainingPlan& plan, const StrategyArguments& arguments,
+                       bool always_has_types) {
+  const std::string name = "mixed_precision._module_classes_to_ignore";
+  const bool has_types =
+      always_has_types || plan.types().is_mixed() || names_policy(arguments, "mixed_precision");
+  const std::vector<std::string> all{"_BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
+                                     "SyncBatchNorm"};
+  std::vector<std::string> given = all;
+  if (arguments.has(name)) {
+    given = last_parts(arguments.texts(name));
+  }
+  size_t norms = 0;
+  size_t named = 0;
+  for (const NetworkBlock& block : plan.network->blocks) {
+    if (block.class_name.starts_with("BatchNorm")) {
+      const std::string& its_class = plan.synchronises_batch_norm ? all.back() : block.class_name;
+      ++norms;
+      named += std::ranges::count(given, its_class) + std::ranges::count(given, all.front()) > 0;
+    }
+  }
+  const bool has_others = std::ranges::any_of(
+      given, [&](const std::string& each) { return std::ranges::count(all, each) == 0; });
+  if (has_others || (named != 0 && named != norms)) {
+    throw UnmodelledArgument(fmt::format("`{}` is modelled for all batch norms or none", name),
+                             name, "leave it out, or write [_BatchNorm] or []");
+  }
+  return named != 0 && has_types && names_policy(arguments, "auto_wrap_policy");
+}
+
 // Types of buffers where there are any.
 void check_buffer_type(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const std::string name = "mixed_precision.buffer_dtype";
@@ -224,6 +257,8 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   check_checkpointing(plan, arguments);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
+  options.wrap.batch_norms_apart = keeps_norms_apart(plan, arguments, !has_default_group);
+  options.casts_norms = !has_default_group;
   set_ignored(plan, arguments, options);
   if (!options.use_orig_params) {
     // Each unit copies what it finds into its flat parameter.

@@ -22,11 +22,13 @@ inline constexpr std::string_view gather_optimizer =
     "fsdp: exchange of optimizer state for the state_dict";
 inline constexpr std::string_view exchange_plans = "fsdp: exchange of a checkpoint's plan";
 /// Where it raises (known_exceptions.cpp).
+inline constexpr std::string_view norm_in_wide_type = "fsdp: a batch norm without mixed precision";
 inline constexpr std::string_view shared_weight = "fsdp: a weight of another unit";
 
 inline constexpr std::string_view every_step[] = {
-    shared_weight, make_groups,     send_states,      gather_unit,   wait_for_unit,  free_unit,
-    reduce_unit,   reduce_replicas, take_gradients,   share_norm,    zero_gradients, update,
-    gather_state,  summon,          gather_optimizer, exchange_plans};
+    norm_in_wide_type, shared_weight,  make_groups, send_states,     gather_unit,
+    wait_for_unit,     free_unit,      reduce_unit, reduce_replicas, take_gradients,
+    share_norm,        zero_gradients, update,      gather_state,    summon,
+    gather_optimizer,  exchange_plans};
 
 }  // namespace lockstep::fsdp_sites

@@ -34,7 +34,8 @@ TrainingPlan computing_in(TrainingPlan plan, std::optional<DType> gathered) {
 }
 
 // Autocast narrows what layers take. RMSNorm of torch promotes, and indices are no numbers to cast.
-void UnitSharding::follow_types(const std::vector<WrappedModule>& casting, bool widens) {
+void UnitSharding::follow_types(const std::vector<WrappedModule>& casting, bool widens,
+                                const WrapPolicy& wrap) {
   const Network& network = replica_.network();
   if (plan().types().is_mixed() || computing_plan_.parameter_dtype == plan().parameter_dtype) {
     return;
@@ -43,7 +44,9 @@ void UnitSharding::follow_types(const std::vector<WrappedModule>& casting, bool 
   for (size_t layer = 0; layer < network.layers.size() && !uncast_layer_; ++layer) {
     const Layer& each = network.layers[layer];
     is_narrow = is_narrow || std::ranges::count(casting, layer, &WrappedModule::first) > 0;
-    if (!is_narrow && !each.parameters.empty() && each.kind != LayerKind::rms_norm) {
+    const bool takes_any = each.kind == LayerKind::rms_norm || is_apart(network, wrap, layer) ||
+                           each.parameters.empty();
+    if (!is_narrow && !takes_any) {
       uncast_layer_ = layer;
     }
     is_narrow =

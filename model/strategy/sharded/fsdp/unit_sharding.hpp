@@ -111,8 +111,10 @@ class UnitSharding : public DistributedStrategy {
   UnitSharding(const TrainingPlan& plan, TrainingPlan computing, const Steps& steps);
 
   /// Finds the first layer whose input is not of the type in which its weights are gathered. These
-  /// modules cast what they get; `widens`: and give what they make in the type of the shards.
-  void follow_types(const std::vector<WrappedModule>& casting, bool widens);
+  /// modules cast what they get; `widens`: and give what they make in the type of the shards. Batch
+  /// norms that the policy keeps apart cast for themselves.
+  void follow_types(const std::vector<WrappedModule>& casting, bool widens,
+                    const WrapPolicy& wrap = {});
   /// A parameter belongs to the innermost module that holds its layer. `layout_of`: how the
   /// parameters of a unit are cut over so many ranks.
   template <class LayoutOf>
@@ -239,8 +241,13 @@ void UnitSharding::make_units(Rank& rank, const WrapPolicy& wrap, const ShardTyp
       unit_of_[parameter] = units_.size();
     }
     const ShardLayout layout = layout_of(wrapped.parameters);
+    // Without mixed precision, it is gathered and reduced as it is stored.
+    const bool keeps_type = wrapped.module.first == wrapped.module.last &&
+                            is_apart(replica_.network(), wrap, wrapped.module.first);
+    const ShardTypes own =
+        keeps_type ? ShardTypes{types.stored, types.stored, types.stored} : types;
     units_.push_back({wrapped.module,
-                      ShardedUnit(replica_, std::move(wrapped.parameters), layout, types),
+                      ShardedUnit(replica_, std::move(wrapped.parameters), layout, own),
                       wrapped.is_root});
     if (offload_ != Offload::none) {
       units_.back().state.offload(offload_ == Offload::adding_gradients);

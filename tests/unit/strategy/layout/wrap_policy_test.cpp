@@ -59,4 +59,26 @@ TEST_CASE("a policy by size wraps what is large and in no unit yet") {
   CHECK(wrapped_modules(nested(), {.min_num_params = 1000}).empty());
 }
 
+// As torch 2.11.0 wraps them: Linear 4-8 (40) | Sequential {Linear 8-8 (72), BatchNorm1d (16)}.
+TEST_CASE("batch norms that are apart are modules of their own, and count for no other's size") {
+  LayerDescription norm{.kind = "BatchNorm1d", .arguments = {{"", int64_t{8}}}};
+  NetworkDescription description;
+  description.name = "normalised";
+  description.input = {4};
+  description.layers = {linear(4, 8), {.kind = "Sequential", .layers = {linear(8, 8), norm}}};
+  description.loss = {.kind = "MSELoss"};
+  const BuildResult built = build_network(description);
+  REQUIRE(built.ok());
+  const Network& network = built.network;
+  CHECK(wrapped_modules(network, {.classes = {"Sequential"}, .batch_norms_apart = true}) ==
+        Modules{{1, 2}, {2, 2}});
+  CHECK(wrapped_modules(network, {.classes = {"BatchNorm1d"}, .batch_norms_apart = true}) ==
+        Modules{{2, 2}});
+  CHECK(wrapped_modules(network, {.repeated_blocks = true, .batch_norms_apart = true}) ==
+        Modules{{2, 2}});
+  CHECK(wrapped_modules(network, {.min_num_params = 73, .batch_norms_apart = true}) ==
+        Modules{{2, 2}});
+  CHECK(wrapped_modules(network, {.min_num_params = 73}) == Modules{{1, 2}});
+}
+
 }  // namespace wrap_policy_test

@@ -190,6 +190,15 @@ TEST_CASE(
     return fully_sharded_data_parallel().make(
         plan, with("mixed_precision.buffer_dtype", std::string(type)));
   };
+  const auto without = [&](const char* class_name) {
+    return fully_sharded_data_parallel().make(
+        plan,
+        with("mixed_precision._module_classes_to_ignore", std::vector<std::string>{class_name}));
+  };
+  CHECK_NOTHROW(without("torch.nn.modules.batchnorm._BatchNorm"));
+  CHECK_NOTHROW(without("BatchNorm1d"));
+  CHECK_NOTHROW(without("BatchNorm2d"));  // none of it
+  CHECK_THROWS_AS(without("Linear"), UnmodelledArgument);
   CHECK_THROWS_AS(of_type("bf16"), UnmodelledArgument);
   CHECK_NOTHROW(of_type("fp32"));
 }
