@@ -66,8 +66,8 @@ class FullyShardedDataParallel final : public UnitSharding {
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
   std::vector<KnownDifference> known_differences() override;
-  /// Its hooks gather every unit, whatever type of state_dict is asked for.
-  Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }
+  /// Its hooks gather every unit, and keep a clone of each on every GPU.
+  Program read_state_dict(Rank& rank, SiteId site) override;
 
   bool has_whole_parameters() const override { return true; }
   Program begin_whole_parameters(Rank& rank) override;
@@ -93,7 +93,9 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program finish_backward(Rank& rank, bool synchronise) override;
 
   // Checkpoints (fsdp_checkpoint.cpp).
-  Program gather_weights(Rank& rank, HostCopy* host);
+  /// Null: not copied to host memory; not cloned.
+  Program gather_weights(Rank& rank, HostCopy* host, std::vector<Slice>* clones);
+  Slice clone_of(Rank& rank, const Unit& unit, const Slice& whole);
   Program gather_optimizer_state(Rank& rank, size_t optimizer, HostCopy* host);
   void refuse_flat_parameters(const Rank& rank, SiteId site) const;
   Bytes keys_bytes(size_t optimizer) const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "model/strategy/exchange/object_exchange.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
 
@@ -21,7 +22,8 @@ Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequ
   const bool copies =
       options_.gathers_optimizer_state && (options_.saves_in_parts || rank.id() == 0);
   HostCopy* const copy = copies ? &host : nullptr;
-  co_await gather_weights(rank, copy);
+  std::vector<Slice> clones;
+  co_await gather_weights(rank, copy, options_.gathers_optimizer_state ? nullptr : &clones);
   const bool with_state = !request.weights_only && options_.gathers_optimizer_state;
   for (size_t optimizer = 0; optimizer < plan().optimizers.size() && with_state; ++optimizer) {
     co_await gather_optimizer_state(rank, optimizer, copy);
@@ -36,7 +38,41 @@ Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequ
     co_await write_file(rank, written, request, 1, site);
   }
   host.release(rank);
+  for (const Slice& clone : clones) {
+    rank.release(clone);
+  }
   co_return written;
+}
+
+// A script reads it without a state_dict_type, which is FULL_STATE_DICT without offload to the CPU.
+// What it does with the clones is not stated: they end with the statement.
+Program FullyShardedDataParallel::read_state_dict(Rank& rank, SiteId) {
+  std::vector<Slice> clones;
+  co_await gather_weights(rank, nullptr, &clones);
+  for (const Slice& clone : clones) {
+    rank.release(clone);
+  }
+}
+
+// _full_post_state_dict_hook clones every tensor before its unit is freed.
+Slice FullyShardedDataParallel::clone_of(Rank& rank, const Unit& unit, const Slice& whole) {
+  const SiteId site = site_id(fsdp_sites::gather_state);
+  std::vector<Slice> from;
+  int64_t elements = 0;
+  const std::vector<size_t>& parameters = unit.state.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const int64_t own = elements_of(parameters[i]);
+    from.push_back(whole.buffer == no_buffer ? replica_.parameters()[parameters[i]].tensor.value
+                                             : whole.part(unit.state.layout().offset_of(i), own));
+    elements += own;
+  }
+  const Slice clone = rank.allocate(Purpose::gathered, from.front().dtype, elements);
+  std::vector<Slice> to;
+  for (const Slice& part : from) {
+    to.push_back(clone.part(to.empty() ? 0 : to.back().begin + to.back().elements, part.elements));
+  }
+  elementwise(rank, Kernel::copy, from, to, 0, {compute_stream, {}, site});
+  return clone;
 }
 
 // FSDP.rekey_optim_state_dict, which Lightning calls on rank 0 for a full checkpoint.
@@ -67,7 +103,8 @@ int64_t FullyShardedDataParallel::file_elements(const Unit& unit, int32_t rank) 
 
 // Unit after unit is gathered as it is stored, and freed; what is gathered already is taken as it
 // is.
-Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host) {
+Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host,
+                                                 std::vector<Slice>* clones) {
   const SiteId site = site_id(fsdp_sites::gather_state);
   const Ticket updated = rank.event({compute_stream, {}, site});
   for (const size_t index : ignored_) {
@@ -88,6 +125,9 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host) {
         }
         left -= taken;
       }
+      if (clones != nullptr && (offload_ == Offload::none || unit.state.is_gathered())) {
+        clones->push_back(clone_of(rank, unit, {}));
+      }
       continue;
     }
     const ShardedUnit::Copy copy =
@@ -96,6 +136,9 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host) {
     const int64_t kept = file_elements(unit, rank.id());
     if (host != nullptr && kept > 0) {
       host->add(rank, copy.whole.part(0, kept), site);
+    }
+    if (clones != nullptr) {
+      clones->push_back(clone_of(rank, unit, copy.whole));
     }
     rank.release(copy.whole);
   }
