@@ -73,7 +73,8 @@ void draw_deepspeed(ShardedCase& training) {
   training.strategy = "deepspeed";
   const int64_t stage = drawn_below(4);
   const std::string zero = "config.zero_optimization.";
-  training.arguments = {{zero + "stage", stage},
+  training.arguments = {{"config.zero_allow_untested_optimizer", true},  // SGD is drawn, too
+                        {zero + "stage", stage},
                         {zero + "reduce_bucket_size", int64_t{4} << drawn_below(6)},
                         {zero + "overlap_comm", once_in(2)},
                         {zero + "reduce_scatter", !once_in(4)},
