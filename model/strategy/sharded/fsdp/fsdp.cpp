@@ -280,8 +280,11 @@ Program FullyShardedDataParallel::prefetch_backward(Rank& rank, Unit& unit) {
   }
 }
 
+// Of a unit whose output needs no gradient nothing is registered that would gather it
+// (_needs_pre_backward_unshard of _get_handle_to_prefetch).
 Program FullyShardedDataParallel::gather_next(Rank& rank, const Unit& unit) {
-  if (Unit* const next = next_to_gather(unit)) {
+  Unit* const next = next_to_gather(unit);
+  if (next != nullptr && next->has_backward) {
     co_await unshard(rank, *next, next->gathered_at);
   }
 }

@@ -42,6 +42,7 @@ class UnitSharding : public DistributedStrategy {
     bool is_root = false;
     bool is_entered = false;      ///< by the forward under way
     bool gets_gradients = false;  ///< by the backward under way
+    bool has_backward = false;    ///< some layer of it is in the backward under way
     bool in_backward = false;
     bool has_reduced = false;           ///< in the backward under way
     bool stops_second_forward = false;  ///< of a checkpointed segment: it does not come to its end
@@ -89,8 +90,8 @@ class UnitSharding : public DistributedStrategy {
   virtual bool makes_graph_again(const CheckpointedSegment&) const { return false; }
   /// Whether the segment holds the unit's module, and more: then its hooks run again, too.
   static bool is_inside(const Unit& unit, const CheckpointedSegment& segment);
-  /// Sets Unit::ends_at for a backward of these. By default where flat parameters get their
-  /// gradients.
+  /// Sets Unit::ends_at and Unit::has_backward for a backward of these. By default where flat
+  /// parameters get their gradients.
   virtual void find_ends(const std::vector<BackwardPass>& passes);
   /// The last backward of the layer has been issued: ends the units whose last layer it was.
   virtual Program end_units_behind(Rank& rank, size_t layer, Ticket done, bool synchronise);

@@ -200,6 +200,7 @@ void UnitSharding::find_ends(const std::vector<BackwardPass>& passes) {
   const int64_t last = replica_.last_forward();
   for (Unit& unit : units_) {
     unit.gets_gradients = false;
+    unit.has_backward = false;
   }
   for (const BackwardPass& pass : passes) {
     replica_.turn_to(pass.forward);
@@ -213,6 +214,7 @@ void UnitSharding::find_ends(const std::vector<BackwardPass>& passes) {
             unit.gets_gradients || replica_.wants_gradient(replica_.parameters()[parameter]);
       }
       for (Unit& unit : units_) {
+        unit.has_backward = unit.has_backward || unit.module.contains(layer);
         if (layer >= std::min(unit.gathered_at, unit.module.first)) {
           unit.ends_at = layer;
         }
