@@ -114,6 +114,11 @@ class Classifier {
       found.repair = groups ? Repair::same_group : Repair::change_arguments;
     } else {
       name_missing_calls(found);
+      const bool as_often = found.calls_of_caller == found.calls_of_lacker;
+      if (found.code == "LS102" && as_often && !found.decision && own < lacker.calls.size()) {
+        found.code = "LS103";  // none is missing
+        found.repair = Repair::exchange_calls;
+      }
     }
     return found;
   }
