@@ -11,6 +11,7 @@
 #include "model/user_program/rank_names.hpp"
 #include "model/user_program/sites.hpp"
 #include "properties/diagnosis/decision.hpp"
+#include "rehearsal/findings/unequal_setup.hpp"
 #include "rehearsal/run/configuration.hpp"
 
 namespace lockstep::cli {
@@ -198,6 +199,11 @@ std::optional<FindingCause> cause_of_calls(const OneRun& run, const Finding& fin
   if (guard == finding.sites.end()) {
     if (auto uneven = uneven_batches(run, finding)) {
       return uneven;
+    }
+  }
+  if (guard == finding.sites.end() && statement_at(run, finding.site()) == nullptr) {
+    if (auto unequal = unequal_setup(run)) {
+      return unequal;
     }
   }
   if (has_line(run, finding.site())) {

@@ -17,6 +17,9 @@ struct FindingCause {
   std::string condition{};
   /// A branch that lets ranks change their weights differently: its condition.
   std::string branch{};
+  /// Ranks are set up differently: how, and what makes them equal.
+  std::string difference{};
+  std::string equal{};
 };
 
 /// Where the sites of the finding do not say it themselves: the branch or `return` before a call

@@ -52,6 +52,10 @@ void place_findings(const OneRun& run, std::vector<Finding>& findings) {
       if (!cause->condition.empty() && finding.code != "LS109") {
         finding.fix = remedy_for_return(cause->condition);
       }
+      if (!cause->difference.empty()) {
+        finding.why.text += (finding.why.text.empty() ? "" : ": ") + cause->difference;
+        finding.fix = {cause->equal};
+      }
       if (!cause->branch.empty() && finding.code == "LS305") {
         RemedyContext context;
         context.condition = cause->branch;

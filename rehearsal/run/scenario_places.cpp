@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
+
+#include "model/trainer/prepare/strategy_arguments.hpp"
 
 namespace lockstep::cli {
 
@@ -60,12 +63,36 @@ class Keys {
   void add_trainer(const TrainerSpec& trainer) {
     add(trainer.place, "trainer");
     add_given(trainer.strategy, "trainer.strategy");
+    if (trainer.strategy) {
+      add_unequal_arguments(*trainer.strategy);
+    }
     add_given(trainer.accumulate_grad_batches, "trainer.accumulate_grad_batches");
     add_given(trainer.gradient_clip_val, "trainer.gradient_clip_val");
     add_given(trainer.use_distributed_sampler, "trainer.use_distributed_sampler");
     add_given(trainer.replace_sampler_ddp, "trainer.replace_sampler_ddp");
     for (const Object& callback : trainer.callbacks) {
       add(callback.place, "trainer.callbacks");
+    }
+  }
+
+  /// What ranks are set up with differently.
+  void add_unequal_arguments(const Object& strategy) {
+    for (const ObjectArgument& argument : strategy.arguments) {
+      std::vector<int64_t> ranks;
+      add_named_ranks(argument.value, ranks);
+      if (!ranks.empty()) {
+        add(argument.value.place, "trainer.strategy." + argument.name);
+      }
+    }
+  }
+
+  void add_unequal_layers(const std::vector<LayerSpec>& layers) {
+    for (const LayerSpec& layer : layers) {
+      if (!layer.frozen_on.empty()) {
+        add(layer.frozen_on.front().place, "frozen_on");
+      }
+      add_unequal_layers(layer.layers);
+      add_unequal_layers(layer.shortcut);
     }
   }
 
@@ -78,6 +105,9 @@ class Keys {
 void add_places_of_keys(const Scenario& scenario, Sites& sites) {
   Keys keys(sites);
   keys.add_given(scenario.model, "model");
+  if (scenario.model) {
+    keys.add_unequal_layers(scenario.model->layers);
+  }
   if (scenario.data) {
     keys.add_data(*scenario.data);
   }
