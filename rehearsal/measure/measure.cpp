@@ -130,6 +130,9 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
     }
     const double step_s = seconds(steady->end - steady->begin);
     rank_0_s = rank == 0 ? step_s : rank_0_s;
+    if (rank_0_s <= 0) {
+      return 1;  // it takes no steps with samples of its own
+    }
     const double own =
         static_cast<double>(counts[steady->index]) * static_cast<double>(all.ranks_of(place));
     samples += own;
