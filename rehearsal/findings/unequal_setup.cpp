@@ -31,9 +31,7 @@ std::optional<FindingCause> unequal_argument(const Object& strategy) {
     cause.label = fmt::format("another value on {}", rank_set(ranks).phrase());
     cause.difference = fmt::format("`{}` is not the same on all ranks", argument.name);
     cause.equal = fmt::format(
-        "give `{}` the same value on every rank: the strategy makes its "
-        "calls by it",
-        argument.name);
+        "give `{}` the same value on every rank: the strategy's calls depend on it", argument.name);
     return cause;
   }
   return std::nullopt;

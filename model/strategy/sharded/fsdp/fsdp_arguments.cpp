@@ -190,11 +190,15 @@ bool keeps_norms_apart(const TrainingPlan& plan, const StrategyArguments& argume
   return named != 0 && has_types && names_policy(arguments, "auto_wrap_policy");
 }
 
-// Types of buffers where there are any.
-void check_buffer_type(const TrainingPlan& plan, const StrategyArguments& arguments) {
+// Types of buffers where there are any that it casts.
+void check_buffer_type(const TrainingPlan& plan, const StrategyArguments& arguments,
+                       const WrapPolicy& wrap) {
   const std::string name = "mixed_precision.buffer_dtype";
-  const bool has_buffers = std::ranges::any_of(
-      plan.network->layers, [](const Layer& layer) { return !layer.buffers.empty(); });
+  bool has_buffers = false;
+  for (size_t layer = 0; layer < plan.network->layers.size(); ++layer) {
+    const bool is_cast = !is_apart(*plan.network, wrap, layer);
+    has_buffers = has_buffers || (is_cast && !plan.network->layers[layer].buffers.empty());
+  }
   if (arguments.has(name) && dtype_argument(arguments, name) != DType::fp32 && has_buffers) {
     throw UnmodelledArgument(
         "`mixed_precision.buffer_dtype` of FSDPStrategy in 16 bits is not modelled for a model "
@@ -250,7 +254,6 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
     check_hybrid(arguments, has_default_group);
   }
   set_fsdp_groups(plan, arguments, options);
-  check_buffer_type(plan, arguments);
   options.saves_in_parts =
       one_of(read.text("state_dict_type"), "state_dict_type", state_dict_types);
   options.gathers_optimizer_state = read.boolean("gathers_optimizer_state");
@@ -259,6 +262,7 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
   options.wrap.batch_norms_apart = keeps_norms_apart(plan, arguments, !has_default_group);
   options.casts_norms = !has_default_group;
+  check_buffer_type(plan, arguments, options.wrap);
   set_ignored(plan, arguments, options);
   if (!options.use_orig_params) {
     // Each unit copies what it finds into its flat parameter.

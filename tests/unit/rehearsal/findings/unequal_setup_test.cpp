@@ -65,7 +65,7 @@ TEST_CASE("a layer that one rank freezes is the cause, with its place") {
 }
 
 // Every rank calls as many: nothing is missing.
-TEST_CASE("ranks that gather ahead and ranks that do not call in another order") {
+TEST_CASE("ranks that gather ahead and ranks that do not call in a different order") {
   const Rehearsal ran = trained_unequally(
       "{FSDPStrategy: {auto_wrap_policy: [Linear], backward_prefetch: {on_ranks: [2], value: null, "
       "otherwise: BACKWARD_PRE}}}");

@@ -54,36 +54,6 @@ TEST_CASE("what FSDPStrategy has and is not modelled is refused as such") {
       UnmodelledArgument);
 }
 
-TEST_CASE("policies and classes are written as objects of scenarios are") {
-  using Classes = std::vector<std::string>;
-  const std::string policy = "auto_wrap_policy";
-  for (const Classes& given : {Classes{"Linear"}, Classes{"[Linear, ReLU]"}}) {
-    CHECK_NOTHROW(make(with(policy + ".ModuleWrapPolicy", given)));
-  }
-  CHECK_THROWS_AS(make(with(policy + ".ModuleWrapPolicy", Classes{"[Linear, Conv2d]"})),
-                  ArgumentProblem);
-  CHECK_NOTHROW(make(with(policy + ".transformer_auto_wrap_policy", Classes{"Linear"})));
-  CHECK_NOTHROW(make(with(policy, Classes{"torch.nn.Linear"})));
-  CHECK_NOTHROW(make(with("ignored_states", Classes{"torch.nn.Linear"})));
-  CHECK_NOTHROW(make(with(policy + ".size_based_auto_wrap_policy", int64_t{100})));
-  CHECK_NOTHROW(make(with(policy + ".size_based_auto_wrap_policy", Classes{"100"})));
-  CHECK_THROWS_AS(make(with(policy + ".size_based_auto_wrap_policy", std::string("many"))),
-                  ArgumentProblem);
-  StrategyArguments by_path =
-      with(policy + ".class_path", std::string("torch.distributed.fsdp.wrap.ModuleWrapPolicy"));
-  by_path.set(policy + ".init_args.module_classes", Classes{"torch.nn.Linear"});
-  CHECK_NOTHROW(make(by_path));
-  by_path.set(policy + ".init_args.module_class", Classes{"Linear"});
-  CHECK_THROWS_AS(make(by_path), ArgumentProblem);
-  StrategyArguments precision =
-      with("mixed_precision.class_path", std::string("torch.distributed.fsdp.MixedPrecision"));
-  precision.set("mixed_precision.init_args.param_dtype", std::string("torch.bfloat16"));
-  CHECK_NOTHROW(make(precision));
-  const auto classes_of = fully_sharded_data_parallel().checkpointed_classes;
-  CHECK(classes_of(with("activation_checkpointing_policy.ModuleWrapPolicy",
-                        Classes{"[torch.nn.Linear]"})) == Classes{"Linear"});
-}
-
 TEST_CASE("null is a value of backward_prefetch and the default of others") {
   CHECK_NOTHROW(make(with("backward_prefetch", std::monostate())));
   CHECK_NOTHROW(make(with("auto_wrap_policy", std::monostate())));
@@ -147,6 +117,10 @@ TEST_CASE(
   CHECK_THROWS_AS(without("Linear"), UnmodelledArgument);
   CHECK_THROWS_AS(of_type("bf16"), UnmodelledArgument);
   CHECK_NOTHROW(of_type("fp32"));
+  // A policy leaves batch norms without mixed precision, and so their buffers as they are.
+  StrategyArguments apart = with("mixed_precision.buffer_dtype", std::string("bf16"));
+  apart.set("auto_wrap_policy", std::vector<std::string>{"Linear"});
+  CHECK_NOTHROW(fully_sharded_data_parallel().make(plan, apart));
 }
 
 // _init_process_group_state: a tuple (group that shards, group that replicates).
@@ -285,7 +259,7 @@ TEST_CASE("what is wrong with an argument names it and the nearest value") {
         "auto_wrap_policy.ModuleWrapPolicy.module_clases: did you mean `module_classes`?");
   CHECK(of_fsdp("mixed_precision.foo", int64_t{1}) ==
         "mixed_precision.foo: mixed_precision takes param_dtype, reduce_dtype, buffer_dtype, "
-        "cast_forward_inputs, cast_root_forward_inputs");
+        "cast_forward_inputs, cast_root_forward_inputs, _module_classes_to_ignore");
   CHECK(of_fsdp2("fully_shard.module", std::string("Linear")) ==
         "fully_shard.module: did you mean `modules`?");
 }

@@ -1,4 +1,4 @@
-// Units of which only a part is trained.
+// Units with flat parameters that are partly frozen, and how policies may be written.
 #include <catch2/catch.hpp>
 
 #include "model/strategy/registry.hpp"
@@ -8,7 +8,7 @@
 using namespace lockstep;
 using namespace lockstep::test;
 
-namespace flat_parameters_test {
+namespace fsdp_policies_test {
 
 namespace {
 
@@ -18,10 +18,17 @@ StrategyArguments with(const std::string& name, const StrategyArguments::Value& 
   return arguments;
 }
 
+void make(const StrategyArguments& arguments) {
+  const Network network = small_network();
+  TrainingPlan plan;
+  plan.network = &network;
+  fully_sharded_data_parallel().make(plan, arguments);
+}
+
 // Two layers in a Sequential, of which the first is frozen, and one behind it.
 Network partly_frozen() {
   LayerDescription frozen = linear(4, 8);
-  frozen.arguments.emplace_back("trainable", "false");
+  frozen.arguments.push_back({"trainable", false});
   NetworkDescription description;
   description.name = "partly frozen";
   description.input = {4};
@@ -74,4 +81,34 @@ TEST_CASE("a flat parameter is trained or frozen as a whole, unless the original
   CHECK(refusal_of(network, ignoring).empty());
 }
 
-}  // namespace flat_parameters_test
+TEST_CASE("policies and classes are written as objects of scenarios are") {
+  using Classes = std::vector<std::string>;
+  const std::string policy = "auto_wrap_policy";
+  for (const Classes& given : {Classes{"Linear"}, Classes{"[Linear, ReLU]"}}) {
+    CHECK_NOTHROW(make(with(policy + ".ModuleWrapPolicy", given)));
+  }
+  CHECK_THROWS_AS(make(with(policy + ".ModuleWrapPolicy", Classes{"[Linear, Conv2d]"})),
+                  ArgumentProblem);
+  CHECK_NOTHROW(make(with(policy + ".transformer_auto_wrap_policy", Classes{"Linear"})));
+  CHECK_NOTHROW(make(with(policy, Classes{"torch.nn.Linear"})));
+  CHECK_NOTHROW(make(with("ignored_states", Classes{"torch.nn.Linear"})));
+  CHECK_NOTHROW(make(with(policy + ".size_based_auto_wrap_policy", int64_t{100})));
+  CHECK_NOTHROW(make(with(policy + ".size_based_auto_wrap_policy", Classes{"100"})));
+  CHECK_THROWS_AS(make(with(policy + ".size_based_auto_wrap_policy", std::string("many"))),
+                  ArgumentProblem);
+  StrategyArguments by_path =
+      with(policy + ".class_path", std::string("torch.distributed.fsdp.wrap.ModuleWrapPolicy"));
+  by_path.set(policy + ".init_args.module_classes", Classes{"torch.nn.Linear"});
+  CHECK_NOTHROW(make(by_path));
+  by_path.set(policy + ".init_args.module_class", Classes{"Linear"});
+  CHECK_THROWS_AS(make(by_path), ArgumentProblem);
+  StrategyArguments precision =
+      with("mixed_precision.class_path", std::string("torch.distributed.fsdp.MixedPrecision"));
+  precision.set("mixed_precision.init_args.param_dtype", std::string("torch.bfloat16"));
+  CHECK_NOTHROW(make(precision));
+  const auto classes_of = fully_sharded_data_parallel().checkpointed_classes;
+  CHECK(classes_of(with("activation_checkpointing_policy.ModuleWrapPolicy",
+                        Classes{"[torch.nn.Linear]"})) == Classes{"Linear"});
+}
+
+}  // namespace fsdp_policies_test
