@@ -39,7 +39,7 @@ void draw_fsdp(ShardedCase& training) {
                                               std::string("BACKWARD_POST")})},
       {"forward_prefetch", once_in(3)},
       {"limit_all_gathers", !once_in(3)},
-      {"use_orig_params", once_in(2)},
+      {"use_orig_params", once_in(2) || training.freezes_first},  // torch flattens no such unit
       {"sync_module_states", once_in(4)}};
   if (sharding != "NO_SHARD" && training.accumulate == 1 && once_in(4)) {
     training.arguments.emplace_back("cpu_offload", true);

@@ -42,8 +42,8 @@ TEST_CASE("what a script calls to read a sharded parameter is that of its strate
   for (const auto& [strategy, calls] : std::vector<std::pair<std::string, std::string>>{
            {"fsdp", "inside of summon_full_params, on all ranks"},
            {fsdp2, "unshard()"},
-           {"{DeepSpeedStrategy: {config: {zero_optimization: {stage: 3, "
-            "stage3_param_persistence_threshold: 0}}}}",
+           {"{DeepSpeedStrategy: {config: {zero_allow_untested_optimizer: true, zero_optimization: "
+            "{stage: 3, stage3_param_persistence_threshold: 0}}}}",
             "deepspeed.zero.GatheredParameters"}}) {
     INFO(strategy);
     const Rehearsal ran = trained(strategy, 2, reads);

@@ -152,6 +152,7 @@ TEST_CASE("a second partition that begins behind the end of a parameter raises")
   StrategyArguments arguments;
   arguments.set("config.zero_optimization.stage", int64_t{3});
   arguments.set("config.zero_optimization.zero_hpz_partition_size", int64_t{4});
+  arguments.set("config.zero_allow_untested_optimizer", true);
   const Trained run = trained(plan, arguments, 4);
   CHECK_THAT(run.result.ends.back().message,
              Contains("IndexError: start out of range (expected to be in range of [-2, 2]"));
