@@ -34,9 +34,10 @@ struct TrainingPlan {
   /// Where `network` is a rank's part of it: the one that is trained; else null.
   const Network* whole_network = nullptr;
   DType parameter_dtype = DType::fp32;   ///< of parameters, gradients and optimizer state
-  std::optional<DType> buffer_dtype{};  ///< of floating buffers; none: as parameters
+  std::optional<DType> buffer_dtype{};   ///< of floating buffers; none: as parameters
   DType activation_dtype = DType::fp32;  ///< what products compute in; autocast keeps others wide
   bool autocast_of_cuda = true;          ///< whose lists hold under mixed precision; else the CPU's
+  bool names_optimizer = true;           ///< false: the scenario has none, and one is assumed
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
   int32_t world_size = 0;  ///< ranks of the run; 0: not known

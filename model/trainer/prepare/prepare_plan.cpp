@@ -71,6 +71,7 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
       preparation.placement.traits.statistics == StatisticsSharing::converts;
   plan.loss_of_whole_batch =
       asks_for_loss_of_whole_batch(scenario) && preparation.placement.traits.drives_all_devices();
+  plan.names_optimizer = !scenario.optimizers.empty() && scenario.optimizers.front().place.line > 0;
   plan.optimizers.clear();
   for (const Object& optimizer : scenario.optimizers) {
     plan.optimizers.emplace_back().set_to_none = program.settings.torch >= Version{2, 0, 0};

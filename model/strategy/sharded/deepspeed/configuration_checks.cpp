@@ -99,7 +99,8 @@ void check_tested(const TrainingPlan& plan, const StrategyArguments& arguments,
   const std::string key =
       is_configured ? in_config + "zero_allow_untested_optimizer" : "zero_allow_untested_optimizer";
   const bool is_allowed = arguments.boolean(key, !is_configured);
-  if (options.stage == 0 || is_allowed || arguments.has(in_config + "optimizer.type")) {
+  if (options.stage == 0 || is_allowed || !plan.names_optimizer ||
+      arguments.has(in_config + "optimizer.type")) {
     return;
   }
   for (const OptimizerPlan& optimizer : plan.optimizers) {
