@@ -276,6 +276,7 @@ Json rates_json(const std::vector<std::vector<double>>& rates) {
   }
   return all;
 }
+
 Json names_json(const std::map<std::string, HandedOver>& names) {
   Json all = Json::array();
   for (const auto& [name, handed_over] : names) {
