@@ -28,6 +28,8 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
   communicators_.emplace_back();
   const RankClasses* const classes = options_.classes.get();
   ranks.resize(classes == nullptr ? world_.size() : classes->size());
+  constexpr size_t many_ranks = 64;  // fewer have their lists sooner than they would find them
+  parts_.lists().share(ranks.size() >= many_ranks);
   for (uint32_t index = 0; index < ranks.size(); ++index) {
     if (must_stop(simulation, index)) {
       throw WorldGivenUp();
@@ -248,8 +250,8 @@ void Engine::forget_part(uint32_t index) {
   const Part& part = parts_[index];
   if (part.lists) {
     BufferTable& buffers = *ranks[part.rank].buffers;
-    buffers.let_go(part.lists->reads);
-    buffers.let_go(part.lists->writes);
+    buffers.let_go(part.lists->views().reads);
+    buffers.let_go(part.lists->views().writes);
   }
   parts_.give_back(index);
 }

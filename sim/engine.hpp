@@ -18,6 +18,7 @@
 #include "sim/part.hpp"
 #include "sim/rank_state.hpp"
 #include "sim/shared_results.hpp"
+#include "sim/state_words.hpp"
 
 namespace lockstep::sim {
 
@@ -151,6 +152,11 @@ class Engine {
   static constexpr uint64_t generation_mask = (1u << 28) - 1;
   static constexpr int lane_bits = 10;
 
+  /// `index`: of its rank, and its own in the lowest bits.
+  LaneState& lane_of(uint32_t index) {
+    return *ranks[index >> lane_bits].lanes[index & ((1u << lane_bits) - 1)];
+  }
+
   enum class EventKind : uint8_t {
     lane,
     flow_start,
@@ -249,7 +255,7 @@ class Engine {
   // Periods that are left out (periods.cpp).
   /// The world when rank 0 began a period.
   struct KnownState {
-    std::vector<int64_t> words;                ///< empty: the world does not come back to it
+    StateWords words;                          ///< empty: the world does not come back to it
     std::vector<int64_t> periods;              ///< that each rank had begun
     std::vector<SubmissionHistory> submitted;  ///< by rank
     Time time{};
@@ -292,9 +298,9 @@ class Engine {
   std::vector<uint32_t> ready_parts_;
   struct Waiter {
     uint32_t next = no_index;
-    uint32_t target = 0;
-    uint32_t generation = 0;    ///< of the lane; of a part: its Order
-    LaneState* lane = nullptr;  ///< null: target is a part
+    uint32_t target = 0;      ///< part, or lane as in lane_of()
+    uint32_t generation = 0;  ///< of the lane; of a part: its Order
+    bool is_lane = false;
   };
   LocalPlaces<Waiter> waiters_;
 

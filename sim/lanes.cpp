@@ -120,7 +120,7 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
         forget_stale_waiters(state, lane);
       }
       const uint32_t node = waiters_.take(rank.index);
-      waiters_[node] = {state.waiters, 0, lane.generation, &lane};
+      waiters_[node] = {state.waiters, static_cast<uint32_t>(index), lane.generation, true};
       state.waiters = node;
       ++lane.unresolved;
     }
@@ -134,7 +134,7 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
         continue;  // `held` takes its end over
       }
       const uint32_t node = waiters_.take(rank.index);
-      waiters_[node] = {state.waiters, 0, lane.generation, &lane};
+      waiters_[node] = {state.waiters, static_cast<uint32_t>(index), lane.generation, true};
       state.waiters = node;
       ++lane.unresolved;
     }
@@ -150,7 +150,9 @@ void Engine::forget_stale_waiters(TicketState& state, const LaneState& lane) {
   uint32_t* link = &state.waiters;
   while (*link != no_index) {
     const uint32_t node = *link;
-    if (waiters_[node].lane == &lane && waiters_[node].generation != lane.generation) {
+    const Waiter& waiter = waiters_[node];
+    if (waiter.is_lane && &lane_of(waiter.target) == &lane &&
+        waiter.generation != lane.generation) {
       *link = waiters_[node].next;
       waiters_.give_back(lane.rank_index, node);
     } else {

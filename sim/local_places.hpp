@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace lockstep::sim {
@@ -25,8 +26,9 @@ class LocalPlaces {
     return index;
   }
   void give_back(uint32_t rank, uint32_t index) { free_[rank].push_back(index); }
-  size_t size() const { return things_.size(); }
-  Thing& operator[](uint32_t index) { return things_[index]; }
+  size_t size() const { return size_; }
+  /// Stays where it is, whatever is taken later.
+  Thing& operator[](uint32_t index) { return blocks_[index / of_block][index % of_block]; }
 
  private:
   // Few for a rank that has little in flight, more for one that has much.
@@ -34,14 +36,20 @@ class LocalPlaces {
     constexpr size_t fewest = 2;
     constexpr size_t most = 64;
     const size_t more = std::clamp(own.capacity(), fewest, most);
-    const size_t first = things_.size();
-    things_.resize(first + more);
+    const size_t first = size_;
+    size_ += more;
+    while (blocks_.size() * of_block < size_) {
+      blocks_.push_back(std::make_unique<Thing[]>(of_block));
+    }
     for (size_t index = first + more; index > first; --index) {
       own.push_back(static_cast<uint32_t>(index - 1));
     }
   }
 
-  std::vector<Thing> things_;
+  static constexpr size_t of_block = 1024;
+
+  std::vector<std::unique_ptr<Thing[]>> blocks_;
+  size_t size_ = 0;
   std::vector<std::vector<uint32_t>> free_;  ///< by rank, the place to take next at the end
 };
 

@@ -95,7 +95,7 @@ void Engine::leave_eagerly(Part& part) {
   RankState& rank = ranks[part.rank];
   const OpLists& lists = part.op.list();
   if (!lists.reads.empty()) {
-    part.lists->captured = rank.buffers->load(lists.reads[0]);
+    part.captured = std::make_unique<const Values>(rank.buffers->load(lists.reads[0]));
   }
   tell(rank, part.ticket, part.issue, part.ready, part.ready);
   close_part(rank, std::exchange(part.ticket, Ticket{}), part.ready);
@@ -118,8 +118,7 @@ void Engine::deliver(uint32_t send, uint32_t receive, Time start, Time finish) {
   const OpLists& sent = from.op.list();
   const OpLists& received = to.op.list();
   if (!sent.reads.empty() && !received.writes.empty()) {
-    Values values =
-        from.ticket ? ranks[from.rank].buffers->load(sent.reads[0]) : from.lists->captured;
+    Values values = from.ticket ? ranks[from.rank].buffers->load(sent.reads[0]) : *from.captured;
     if (!values.empty() && values.dtype() != received.writes[0].dtype) {
       Values typed(received.writes[0].dtype, received.writes[0].elements);
       std::copy(values.bytes().begin(), values.bytes().end(), typed.bytes().begin());

@@ -73,8 +73,8 @@ uint32_t Engine::new_part(RankState& rank, const Op& op, Ticket ticket) {
   const OpLists& lists = op.list();
   part.op.lists = nullptr;
   if (!lists.reads.empty() || !lists.writes.empty() || !lists.splits.empty()) {
-    part.lists = std::make_unique<OwnedLists>(lists);
-    part.op.lists = &part.lists->views;
+    part.lists = parts_.lists().take(lists);
+    part.op.lists = &part.lists->views();
     rank.buffers->hold(lists.reads);
     rank.buffers->hold(lists.writes);
   }
@@ -83,7 +83,7 @@ uint32_t Engine::new_part(RankState& rank, const Op& op, Ticket ticket) {
 
 void Engine::add_waiter(TicketState& state, uint32_t target, Order order) {
   const uint32_t node = waiters_.take(parts_[target].rank);
-  waiters_[node] = {state.waiters, target, static_cast<uint32_t>(order), nullptr};
+  waiters_[node] = {state.waiters, target, static_cast<uint32_t>(order), false};
   state.waiters = node;
 }
 
@@ -209,7 +209,7 @@ void Engine::resolve(TicketState& state, bool failed) {
   while (node != no_index) {
     const Waiter waiter = waiters_[node];
     const uint32_t freed = std::exchange(node, waiter.next);
-    if (waiter.lane == nullptr) {
+    if (!waiter.is_lane) {
       Part& part = parts_[waiter.target];
       waiters_.give_back(part.rank, freed);
       part.ready = std::max(part.ready, finish);
@@ -220,9 +220,10 @@ void Engine::resolve(TicketState& state, bool failed) {
       }
       continue;
     }
-    waiters_.give_back(waiter.lane->rank_index, freed);
-    if (waiter.lane->waiting && waiter.lane->generation == waiter.generation) {
-      lane_resolved(*waiter.lane, finish);
+    LaneState& lane = lane_of(waiter.target);
+    waiters_.give_back(lane.rank_index, freed);
+    if (lane.waiting && lane.generation == waiter.generation) {
+      lane_resolved(lane, finish);
     }
   }
 }

@@ -9,7 +9,7 @@ namespace lockstep::sim {
 
 void WorldState::add_bits(double number) { add(std::bit_cast<int64_t>(number)); }
 
-bool WorldState::describe(int32_t level, std::vector<int64_t>& words) {
+bool WorldState::describe(int32_t level, StateWords& words) {
   words_ = &words;
   words.clear();
   origin_ = engine_.ranks.front().running->host;
@@ -36,6 +36,7 @@ bool WorldState::describe(int32_t level, std::vector<int64_t>& words) {
   }
   end_list();
   add_flows();
+  words.trim();
   return true;
 }
 
@@ -123,11 +124,14 @@ void WorldState::add_tickets(const RankState& rank, const LaneState& lane) {
     }
     for (uint32_t node = state.waiters; node != no_index; node = engine_.waiters_[node].next) {
       const Engine::Waiter& waiter = engine_.waiters_[node];
-      if (waiter.lane == nullptr) {
+      if (!waiter.is_lane) {
         add(waiter.generation);  // its order
         add_part(waiter.target);
-      } else if (waiter.lane->waiting && waiter.lane->generation == waiter.generation) {
-        add(waiter.lane->lane.id().value);
+        continue;
+      }
+      const LaneState& waiting = engine_.lane_of(waiter.target);
+      if (waiting.waiting && waiting.generation == waiter.generation) {
+        add(waiting.lane.id().value);
       }
     }
     end_list();
@@ -262,8 +266,7 @@ bool WorldState::add_event(const Event& event) {
   const auto generation = static_cast<uint32_t>(event.target >> 32 & Engine::generation_mask);
   switch (kind) {
     case Engine::EventKind::lane: {
-      const RankState& rank = engine_.ranks[index >> Engine::lane_bits];
-      const LaneState& lane = *rank.lanes[index & ((1u << Engine::lane_bits) - 1)];
+      const LaneState& lane = engine_.lane_of(index);
       if (!lane.waiting || (lane.generation & Engine::generation_mask) != generation) {
         return true;  // void
       }

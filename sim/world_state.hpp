@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <unordered_map>
 #include <vector>
 
 #include "sim/engine.hpp"
+#include "sim/state_words.hpp"
 
 namespace lockstep::sim {
 
@@ -17,14 +17,14 @@ class WorldState {
   explicit WorldState(Engine& engine) : engine_(engine) {}
 
   /// Asked while rank 0's lane 0 runs. False: something is under way that this does not describe.
-  bool describe(int32_t level, std::vector<int64_t>& words);
+  bool describe(int32_t level, StateWords& words);
 
  private:
-  void add(int64_t word) { words_->push_back(word); }
+  void add(int64_t word) { words_->add(word); }
   void add(Time time) { add((time - origin_).count()); }
   void add_bits(double number);
   /// Lists that follow each other must not be taken for one.
-  void end_list() { add(std::numeric_limits<int64_t>::min()); }
+  void end_list() { words_->end_list(); }
   void add_part(uint32_t index);
   void add_ticket(const RankState& rank, Ticket ticket);
   bool add_rank(const RankState& rank, int32_t level);
@@ -40,7 +40,7 @@ class WorldState {
   void add_flows();
 
   Engine& engine_;
-  std::vector<int64_t>* words_ = nullptr;
+  StateWords* words_ = nullptr;
   Time origin_{};
   std::vector<uint32_t> flows_;                       ///< under way, in the order of their ends
   std::unordered_map<uint32_t, int64_t> flow_place_;  ///< in flows_

@@ -15,6 +15,7 @@ struct ComputingTypes {
   /// that of the CPU has not.
   bool layer_norm_is_fp32 = true;
   bool is_mixed() const { return parameters != activations; }
+  bool operator==(const ComputingTypes&) const = default;
 };
 
 /// Linear, convolutions and attention, which autocast runs in the narrow type.

@@ -15,6 +15,22 @@ void ChunkMemory::add(Chunk& chunk) {
   }
 }
 
+std::shared_ptr<Chunk> ChunkMemory::one_of_alike(
+    std::shared_ptr<Chunk> chunk, uint64_t hash,
+    const std::function<bool(const Chunk& left, const Chunk& right)>& are_alike) {
+  if (store_ == nullptr) {
+    return chunk;
+  }
+  std::weak_ptr<Chunk>& known = by_content_[hash];
+  std::shared_ptr<Chunk> before = known.lock();
+  const bool can_compare = before != nullptr && before->bytes != nullptr;
+  if (can_compare && before->size == chunk->size && are_alike(*before, *chunk)) {
+    return before;
+  }
+  known = chunk;
+  return chunk;
+}
+
 // The newest stays whatever the bound: it is about to be used.
 void ChunkMemory::enter(Chunk& chunk) {
   resident_.push_back(&chunk);

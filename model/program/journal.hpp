@@ -32,7 +32,7 @@ struct JournalOptions {
   bool completions = true;              ///< keep times and outcomes
   std::shared_ptr<ChunkStore> store{};  ///< null: everything stays in memory
   /// Limit of full chunks in memory, over all lanes, before the oldest go to the store. What a lane
-  /// writes to just now (up to 160 KiB of rows, and 128 KiB each of lists and completions) is not
+  /// writes to just now (up to 20 KiB of rows, and 16 KiB each of lists and completions) is not
   /// counted, nor are completions of which some are still pending.
   int64_t resident_bytes_max = int64_t{2} << 30;
   JournalFollower* follower = nullptr;  ///< of a journal that one rank alone writes; outlives it

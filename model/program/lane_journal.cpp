@@ -6,6 +6,8 @@
 #include <type_traits>
 
 #include "model/core/ensure.hpp"
+#include "model/core/random.hpp"
+#include "model/program/packed_completions.hpp"
 
 namespace lockstep {
 
@@ -64,6 +66,24 @@ bool equal(std::span<const Element> left, std::span<const Element> right) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end());
 }
 
+// By its values: between them lie bytes that have none.
+uint64_t hash_of(const Row& row) {
+  const uint64_t what =
+      static_cast<uint64_t>(row.row) << 48 | static_cast<uint64_t>(row.kind) << 40 |
+      static_cast<uint64_t>(row.dtype) << 32 | static_cast<uint64_t>(row.reduction) << 24 |
+      static_cast<uint64_t>(row.kernel) << 16 | uint64_t{row.stream.value};
+  const uint64_t where = uint64_t{row.group.value} << 32 | uint64_t{row.site.value};
+  const uint64_t which =
+      uint64_t{static_cast<uint32_t>(row.peer)} << 32 | uint64_t{static_cast<uint32_t>(row.tag)};
+  const uint64_t number = uint64_t{row.sequence} << 32 | uint64_t{row.lists};
+  return random_key(random_key(random_key(what, where), random_key(which, number)),
+                    static_cast<uint64_t>(row.bytes));
+}
+
+std::span<const Row> rows_of_full(const Chunk& chunk) {
+  return {elements_of<Row>(chunk.bytes), LaneJournal::chunk_rows};
+}
+
 }  // namespace
 
 // Rows
@@ -72,13 +92,28 @@ void LaneJournal::make_room_for_row() {
   const auto full = static_cast<int64_t>(chunk_rows * sizeof(Row));
   if (size_ % chunk_rows == 0) {
     if (!rows_.empty()) {
-      close(*rows_.back());
+      close_rows();
     }
-    rows_.push_back(std::make_unique<Chunk>());
+    rows_.push_back(std::make_shared<Chunk>());
   }
   Chunk& chunk = *rows_.back();
   grow(chunk, roomier(chunk, first_elements * sizeof(Row), full, rows_.size() == 1));
   open_last_rows();
+}
+
+void LaneJournal::close_rows() {
+  if (memory_ == nullptr) {
+    return;
+  }
+  uint64_t hash = 0;
+  for (const Row& row : rows_of_full(*rows_.back())) {
+    hash = random_key(hash, hash_of(row));
+  }
+  rows_.back() = memory_->one_of_alike(std::move(rows_.back()), hash,
+                                       [](const Chunk& left, const Chunk& right) {
+                                         return equal(rows_of_full(left), rows_of_full(right));
+                                       });
+  memory_->add(*rows_.back());
 }
 
 void LaneJournal::open_last_rows() {
@@ -94,7 +129,7 @@ void LaneJournal::truncate(int64_t size) {
   size_ = size;
   room_ = size;
   for (size_t chunk = rows_.size(); chunk-- > chunks;) {
-    if (memory_ != nullptr) {
+    if (memory_ != nullptr && rows_[chunk].use_count() == 1) {
       memory_->remove(*rows_[chunk]);
     }
     rows_.pop_back();
@@ -103,10 +138,26 @@ void LaneJournal::truncate(int64_t size) {
     return;
   }
   if (memory_ != nullptr) {
-    memory_->load_to_change(*rows_.back());
-    memory_->remove(*rows_.back());
+    own_last_rows();
   }
   open_last_rows();
+}
+
+// What is written to the last chunk from now on is this lane's alone, and so is the chunk: as the
+// one that it was, other lanes might still come to share it.
+void LaneJournal::own_last_rows() {
+  std::shared_ptr<Chunk>& last = rows_.back();
+  const auto own = std::make_shared<Chunk>();
+  if (last.use_count() == 1) {
+    memory_->load_to_change(*last);
+    memory_->remove(*last);
+    *own = std::move(*last);
+  } else {
+    own->bytes = bytes_of(*last);
+    own->size = last->size;
+    grow(*own, last->size);
+  }
+  last = own;
 }
 
 Row LaneJournal::row(int64_t index) const {
@@ -143,7 +194,7 @@ void LaneJournal::complete(uint32_t sequence, const Completion& completion) {
   known = completion;
   chunk.settled += settles ? 1 : 0;
   if (chunk.settled == chunk_completions && settles) {
-    close(chunk);
+    close_completions(chunk);
   }
 }
 
@@ -159,6 +210,9 @@ Completion* LaneJournal::completion_to_change(uint32_t sequence) {
     completions_[number]->settled = number == 0 ? 1 : 0;  // no ticket has the number 0
   }
   Chunk& chunk = *completions_[number];
+  if (chunk.is_packed) {
+    unpack_completions(chunk);
+  }
   if ((offset + 1) * element > chunk.size) {
     const int64_t before = chunk.size / element;
     grow(chunk, roomier(chunk, std::max<int64_t>(offset + 1, first_elements) * element,
@@ -167,20 +221,47 @@ Completion* LaneJournal::completion_to_change(uint32_t sequence) {
                             elements_of<Completion>(chunk.bytes) + chunk.size / element,
                             Completion{});
   }
-  if (chunk.may_spill) {
-    memory_->load_to_change(chunk);
-  }
   return elements_of<Completion>(chunk.bytes) + offset;
+}
+
+void LaneJournal::close_completions(Chunk& chunk) {
+  if (memory_ == nullptr || !memory_->has_store()) {
+    return;
+  }
+  PackedCompletions small = packed({elements_of<Completion>(chunk.bytes), chunk_completions});
+  chunk.bytes = std::move(small.bytes);
+  chunk.size = small.size;
+  chunk.is_packed = true;
+  memory_->add(chunk);
+}
+
+// Hardly ever: what has settled stays as it is, but for a grouped call of several parts.
+void LaneJournal::unpack_completions(Chunk& chunk) {
+  memory_->load_to_change(chunk);
+  memory_->remove(chunk);
+  constexpr size_t size = chunk_completions * sizeof(Completion);
+  std::shared_ptr<std::byte[]> whole(new std::byte[size]);
+  auto* const completions = elements_of<Completion>(whole);
+  for (size_t index = 0; index < chunk_completions; ++index) {
+    std::construct_at(completions + index, completion_in(chunk.bytes.get(), index));
+  }
+  chunk.bytes = std::move(whole);
+  chunk.size = size;
+  chunk.is_packed = false;
 }
 
 Completion LaneJournal::completion(uint32_t sequence) const {
   const size_t number = sequence / chunk_completions;
   const size_t offset = sequence % chunk_completions;
-  if (number >= completions_.size() || completions_[number] == nullptr ||
-      (offset + 1) * sizeof(Completion) > static_cast<size_t>(completions_[number]->size)) {
+  if (number >= completions_.size() || completions_[number] == nullptr) {
     return {};
   }
-  return elements_of<Completion>(bytes_of(*completions_[number]))[offset];
+  Chunk& chunk = *completions_[number];
+  if (chunk.is_packed) {
+    return completion_in(bytes_of(chunk).get(), offset);
+  }
+  const bool has_room = (offset + 1) * sizeof(Completion) <= static_cast<size_t>(chunk.size);
+  return has_room ? elements_of<Completion>(chunk.bytes)[offset] : Completion{};
 }
 
 // Lists

@@ -10,6 +10,7 @@
 #include "model/core/failure.hpp"
 #include "model/core/op.hpp"
 #include "model/program/chunk_memory.hpp"
+#include "model/program/completion.hpp"
 
 namespace lockstep {
 
@@ -46,15 +47,6 @@ struct Row {
 };
 static_assert(sizeof(Row) == 40);
 
-/// The outcome of a ticket. The world sets it; it does not affect the equality of journals.
-struct Completion {
-  Time issue{};
-  Time start{};
-  Time finish{};
-  Outcome outcome = Outcome::pending;
-  RankId source{};  ///< of a receive
-};
-
 /// The lists of one operation, kept when a journal is detailed; all empty when it is not. A view:
 /// what it shows stays as it is for as long as the view lives, whatever is spilled meanwhile.
 struct RowLists {
@@ -66,13 +58,14 @@ struct RowLists {
 };
 
 /// The rows of one lane, with the completions of its tickets and the lists of its operations, each
-/// in chunks that can be spilled. Reading loads what is spilled, so a journal with a store is read
+/// in chunks that can be spilled. Lanes with a store share full chunks of equal rows, and pack
+/// those of settled completions. Reading loads what is spilled, so a journal with a store is read
 /// by one thread at a time; without, lanes may be written and read at the same time.
 class LaneJournal {
  public:
-  static constexpr uint32_t chunk_rows = 4096;
-  static constexpr uint32_t chunk_completions = 4096;
-  static constexpr uint32_t chunk_words = 16384;  ///< of 8 bytes, for lists
+  static constexpr uint32_t chunk_rows = 512;
+  static constexpr uint32_t chunk_completions = 512;
+  static constexpr uint32_t chunk_words = 2048;  ///< of 8 bytes, for lists
 
   /// Null: nothing is ever spilled.
   explicit LaneJournal(ChunkMemory* memory = nullptr) : memory_(memory) {}
@@ -103,14 +96,18 @@ class LaneJournal {
   using Chunks = std::vector<std::unique_ptr<Chunk>>;
 
   void make_room_for_row();
+  void close_rows();
+  void own_last_rows();
   void open_last_rows();
   Completion* completion_to_change(uint32_t sequence);
+  void close_completions(Chunk& chunk);
+  void unpack_completions(Chunk& chunk);
   uint64_t make_room_for_lists(uint64_t words);
   const std::shared_ptr<std::byte[]>& bytes_of(Chunk& chunk) const;
   void close(Chunk& chunk);
 
   ChunkMemory* memory_;
-  Chunks rows_;
+  std::vector<std::shared_ptr<Chunk>> rows_;  ///< full ones may be those of other lanes too
   int64_t size_ = 0;
   int64_t room_ = 0;          ///< rows for which there is memory
   Row* open_rows_ = nullptr;  ///< of the last chunk

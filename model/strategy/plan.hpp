@@ -13,6 +13,8 @@
 
 namespace lockstep {
 
+struct ReplicaLayout;
+
 /// An optimizer, and what it works on.
 struct OptimizerPlan : OptimizerSettings {
   /// Whether ranks that hold all parameters divide its state among them.
@@ -63,6 +65,8 @@ struct TrainingPlan {
   bool loss_of_whole_batch = false;
   bool synchronises_batch_norm = false;  ///< `sync_batchnorm` of the Trainer
   bool integer_values = false;  ///< small whole initial values, so that sums are exact in any order
+  /// What replicas of the network have in common; null: each makes its own.
+  std::shared_ptr<const ReplicaLayout> layout{};
 
   ComputingTypes types() const { return {parameter_dtype, activation_dtype, autocast_of_cuda}; }
 };

@@ -74,8 +74,8 @@ namespace {
 
 // A part of a parameter is a vector.
 Shape shape_of(const OptimizedTensor& tensor) {
-  return elements_of(tensor.shape) == tensor.value.elements ? tensor.shape
-                                                            : Shape{tensor.value.elements};
+  const Shape whole = tensor.shape == nullptr ? Shape{} : *tensor.shape;
+  return elements_of(whole) == tensor.value.elements ? whole : Shape{tensor.value.elements};
 }
 
 // The gradient is read, all else is read and written.
@@ -93,7 +93,8 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
   std::vector<Slice> writes{tensor.value};
   writes.insert(writes.end(), tensor.state.begin(), tensor.state.end());
   const UpdateMoment moment{tensor.steps, rule.advance(plan, tensor.steps, tensor.numbers)};
-  const bool takes_own_norms = !rule.is_elementwise() && tensor.shape.empty();
+  const bool is_vector = tensor.shape == nullptr || tensor.shape->empty();
+  const bool takes_own_norms = !rule.is_elementwise() && is_vector;
   const std::vector<double> scalars = takes_own_norms
                                           ? scalars_of_part(plan, moment, 0, UpdateCall::Use::part)
                                           : rule.scalars(plan, moment, shape_of(tensor));

@@ -17,7 +17,7 @@ struct OptimizedTensor {
   std::vector<Slice> state;
   int64_t steps = 0;
   std::array<double, 2> numbers{};  ///< OptimizerRule::advance
-  Shape shape{};                    ///< empty: a vector, as a part of a tensor is
+  const Shape* shape = nullptr;     ///< of the network; null: a vector, as a part of a tensor is
 };
 
 /// The optimizer with what schedulers have set for this step.

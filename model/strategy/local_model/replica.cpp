@@ -13,29 +13,16 @@ namespace lockstep {
 // State
 
 Replica::Replica(const TrainingPlan& plan, DeviceId device)
-    : plan_(&plan),
-      device_(device),
-      memory_(plan.numerics ? NetworkMemory() : memory_of(*plan.network, plan.types())) {
-  const size_t layers = network().layers.size();
+    : plan_(&plan), device_(device), layout_(layout_of(plan)) {
   routes_tokens_ = plan.numerics && !plan.valueless && has_mixtures(network());
-  parameters_of_.resize(layers);
-  trainable_of_.resize(layers);
-  buffers_of_.resize(layers);
-  for (const ParameterPlace place : network().parameters()) {
-    const bool trainable = network().parameter(place).trainable;
-    parameters_of_[place.layer].push_back(parameters_.size());
-    if (trainable) {
-      trainable_of_[place.layer].push_back(parameters_.size());
-    }
-    parameters_.push_back({place, {}, trainable, false});
-    parameters_.back().tensor.shape = network().parameter(place).shape;
+  const std::vector<ParameterPlace> places = network().parameters();
+  parameters_.reserve(places.size());
+  for (const ParameterPlace place : places) {
+    parameters_.push_back({place, {}, network().parameter(place).trainable, false});
+    parameters_.back().tensor.shape = &network().parameter(place).shape;
   }
-  for (size_t layer = 0; layer < layers; ++layer) {
-    if (const auto tied = network().layers[layer].tied_layer) {
-      parameters_of_[layer].insert(parameters_of_[layer].begin(), parameters_of_[*tied].front());
-    }
+  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
     for (const BufferTensor& tensor : network().layers[layer].buffers) {
-      buffers_of_[layer].push_back(buffers_.size());
       // Module.to(dtype) converts what is floating, buffers as well as parameters.
       const DType made = plan.buffer_dtype.value_or(plan.parameter_dtype);
       const bool converted = is_floating(tensor.dtype) && made != DType::fp32;
@@ -112,8 +99,8 @@ Values Replica::initial_value(size_t parameter, uint64_t variant) const {
 void Replica::allocate_buffers(Rank& rank) {
   owns_buffers_ = true;
   for (size_t layer = 0; layer < network().layers.size(); ++layer) {
-    for (size_t tensor = 0; holds_layer(layer) && tensor < buffers_of_[layer].size(); ++tensor) {
-      Slice& value = buffers_[buffers_of_[layer][tensor]].value;
+    for (size_t tensor = 0; holds_layer(layer) && tensor < buffers_of(layer).size(); ++tensor) {
+      Slice& value = buffers_[buffers_of(layer)[tensor]].value;
       value = rank.allocate(Purpose::parameter, value.dtype, value.elements, device_);
       if (writes_values()) {
         rank.write(value, initial_buffer(network().layers[layer].buffers[tensor], value.dtype));

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "model/network/memory.hpp"
 #include "model/program/rank.hpp"
 #include "model/strategy/local_model/backward_pass.hpp"
 #include "model/strategy/local_model/batch_values.hpp"
@@ -12,6 +12,7 @@
 #include "model/strategy/local_model/expert_load.hpp"
 #include "model/strategy/local_model/expert_run.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
+#include "model/strategy/local_model/replica_layout.hpp"
 #include "model/strategy/local_model/sample_comparison.hpp"
 #include "model/strategy/local_model/skip_connection.hpp"
 #include "model/strategy/local_model/tensor_ranks.hpp"
@@ -190,9 +191,13 @@ class Replica {
   std::vector<Parameter>& parameters() { return parameters_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Indices into parameters() of all that the layer reads, those of a tied layer among them.
-  const std::vector<size_t>& parameters_of(size_t layer) const { return parameters_of_[layer]; }
+  const std::vector<size_t>& parameters_of(size_t layer) const {
+    return layout_->parameters_of[layer];
+  }
   /// Indices into parameters() of the trainable ones of a layer, in definition order.
-  const std::vector<size_t>& trainable_of(size_t layer) const { return trainable_of_[layer]; }
+  const std::vector<size_t>& trainable_of(size_t layer) const {
+    return layout_->trainable_of[layer];
+  }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   /// Parameters, buffers: their values in definition order.
   std::vector<Slice> parameter_values() const;
@@ -361,14 +366,13 @@ class Replica {
   bool holds_layer(size_t layer) const { return held_layers_.empty() || held_layers_[layer]; }
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;
   std::optional<double> place_of_part(const Layer& layer) const;
+  const std::vector<size_t>& buffers_of(size_t layer) const { return layout_->buffers_of[layer]; }
   bool wants_input_gradient(size_t layer) const { return layer > now_.first_wanted_layer; }
 
   const TrainingPlan* plan_;
   DeviceId device_;
+  std::shared_ptr<const ReplicaLayout> layout_;
   std::vector<Parameter> parameters_;
-  std::vector<std::vector<size_t>> parameters_of_;  ///< by layer, all that its kernels read
-  std::vector<std::vector<size_t>> trainable_of_;
-  std::vector<std::vector<size_t>> buffers_of_;
   std::vector<bool> held_layers_;      ///< empty: all
   std::vector<bool> held_parameters_;  ///< the same, by parameter
   std::vector<Buffer> buffers_;
@@ -377,7 +381,6 @@ class Replica {
   TensorRanks context_ranks_;           ///< that have the other positions
   std::vector<DType> exchanged_types_;  ///< by layer, where nothing carries values
   Slice loss_;
-  NetworkMemory memory_;
   std::vector<ExpertLoad> expert_loads_;
   std::optional<Ticket> gathered_;
   bool synchronises_statistics_ = false;

@@ -86,13 +86,13 @@ std::vector<Slice> Replica::gradients_to_fill(Rank& rank, size_t layer, Bytes& m
     ensure_gradient(rank, parameter);
   };
   std::vector<Slice> gradients;
-  for (const size_t index : trainable_of_[layer]) {
+  for (const size_t index : trainable_of(layer)) {
     if (wants_gradient(parameters_[index])) {
       ensure_here(parameters_[index]);
     }
   }
   // A tied weight comes first, where the layer's own would be.
-  for (const size_t index : parameters_of_[layer]) {
+  for (const size_t index : parameters_of(layer)) {
     Parameter& parameter = parameters_[index];
     if (wants_gradient(parameter)) {
       ensure_here(parameter);
@@ -106,7 +106,7 @@ std::vector<Slice> Replica::gradients_to_fill(Rank& rank, size_t layer, Bytes& m
 
 Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
   LayerRun& run = run_of(layer);
-  const bool has_weights = !parameters_of_[layer].empty();
+  const bool has_weights = !parameters_of(layer).empty();
   if (half == BackwardHalf::weights && !has_weights) {
     return {};  // the other half was all of it
   }
@@ -117,7 +117,7 @@ Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
   std::vector<Slice> gradients;
   if (half == BackwardHalf::input) {
     run.output_gradient = now_.gradient;
-    gradients.assign(parameters_of_[layer].size(), Slice{no_buffer, plan_->parameter_dtype, 0, 0});
+    gradients.assign(parameters_of(layer).size(), Slice{no_buffer, plan_->parameter_dtype, 0, 0});
   } else {
     gradients = gradients_to_fill(rank, layer, made);
   }
@@ -147,7 +147,7 @@ Replica::Cost Replica::backward_cost(size_t index, BackwardHalf half) const {
   const bool input = half != BackwardHalf::weights && (!changes || wants_input_gradient(index));
   const bool weight =
       half != BackwardHalf::input &&
-      (!changes || std::any_of(parameters_of_[index].begin(), parameters_of_[index].end(),
+      (!changes || std::any_of(parameters_of(index).begin(), parameters_of(index).end(),
                                [&](size_t each) { return wants_gradient(parameters_[each]); }));
   Cost cost;
   for (const auto& [pass, counts] :
@@ -226,7 +226,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     writes.push_back(wanted ? transient(rank, run.input.elements, run.input.dtype)
                             : Slice{reads.front().buffer, reads.front().dtype, 0, 0});
   }
-  for (const size_t parameter : parameters_of_[run.layer]) {
+  for (const size_t parameter : parameters_of(run.layer)) {
     reads.push_back(parameters_[parameter].tensor.value);
   }
   for (const Slice& gradient : gradients) {

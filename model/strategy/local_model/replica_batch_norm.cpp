@@ -97,13 +97,13 @@ void Replica::forward_of_batch_norm(Rank& rank, LayerRun& run, const Turn& turn,
   gathered_ = rank.all_gather(world_group, own, all, {communication_stream, {ready}, site});
   rank.event({compute(), {*gathered_}, site});
   std::vector<Slice> reads{run.input};
-  for (const size_t parameter : parameters_of_[run.layer]) {
+  for (const size_t parameter : parameters_of(run.layer)) {
     reads.push_back(parameters_[parameter].tensor.value);
   }
   reads.push_back(all);
   std::vector<Slice> writes{output, run.statistics};
   if (updates_buffers(run, turn)) {
-    for (const size_t buffer : buffers_of_[run.layer]) {
+    for (const size_t buffer : buffers_of(run.layer)) {
       writes.push_back(buffers_[buffer].value);
     }
   }
@@ -149,8 +149,8 @@ Ticket Replica::backward_of_batch_norm(Rank& rank, LayerRun& run,
         rank.all_reduce(world_group, sums, Reduction::sum, {communication_stream, {ready}, site});
     rank.event({compute(), {reduced}, site});
     std::vector<Slice> reads{gradient, run.input, run.statistics, sums};
-    if (!parameters_of_[run.layer].empty()) {
-      reads.push_back(parameters_[parameters_of_[run.layer].front()].tensor.value);
+    if (!parameters_of(run.layer).empty()) {
+      reads.push_back(parameters_[parameters_of(run.layer).front()].tensor.value);
     }
     if (plan_->numerics) {
       now_.gradient = transient(rank, run.input.elements, run.input.dtype);

@@ -52,7 +52,7 @@ Ticket Replica::announce_tokens(Rank& rank, size_t layer, const StepOptions& opt
     rank.write(run.choices, Values(DType::int64, mixture.num_experts));
     const DType dtype = output_type(mixed, now_.current.dtype, now_.current.dtype, plan_->types());
     run.sent = transient(rank, rows * mixture.top_k * mixture.embed_dim, dtype);
-    const Slice reads[] = {now_.current, parameters_[parameters_of_[layer].front()].tensor.value};
+    const Slice reads[] = {now_.current, parameters_[parameters_of(layer).front()].tensor.value};
     const Slice writes[] = {run.sent, run.choices};
     const double scalars[] = {static_cast<double>(now_.samples), 1, 0,
                               static_cast<double>(MixturePart::route)};
@@ -87,7 +87,7 @@ void Replica::forward_of_experts(Rank& rank, const LayerRun& run, const Turn& tu
   const SiteId site = site_id(turn.again ? replica_sites::recompute : replica_sites::layer_forward);
   bring_rows(rank, experts, there, tensor_sites::dispatch);
   const Slice given = back.at_experts;
-  const std::vector<size_t>& parameters = parameters_of_[run.layer];
+  const std::vector<size_t>& parameters = parameters_of(run.layer);
   std::vector<Slice> reads;
   if (plan_->numerics) {
     reads = {experts.received, experts.arriving};
@@ -146,7 +146,7 @@ void Replica::backward_of_combination(Rank& rank, const LayerRun& run, const Row
   const double scalars[] = {static_cast<double>(now_.samples), 1,
                             static_cast<double>(MixturePart::combine)};
   KernelCall call = backward_part(run, scalars);
-  const Slice& router = parameters_[parameters_of_[run.layer].front()].tensor.value;
+  const Slice& router = parameters_[parameters_of(run.layer).front()].tensor.value;
   const Slice reads[] = {now_.gradient, run.input, router, experts_of(run.layer).returned};
   const Slice writes[] = {rows.returned, rows.scores};
   call.reads = reads;
@@ -158,7 +158,7 @@ void Replica::backward_of_combination(Rank& rank, const LayerRun& run, const Row
 Ticket Replica::backward_of_computation(Rank& rank, const LayerRun& run, const RowGradients& rows,
                                         const std::vector<Slice>& gradients) {
   const ExpertRun& experts = experts_of(run.layer);
-  const std::vector<size_t>& parameters = parameters_of_[run.layer];
+  const std::vector<size_t>& parameters = parameters_of(run.layer);
   std::vector<Slice> reads;
   std::vector<Slice> writes;
   if (plan_->numerics) {
@@ -193,7 +193,7 @@ Ticket Replica::backward_of_routing(Rank& rank, const LayerRun& run, const RowGr
   const bool wanted = wants_input_gradient(run.layer);
   const Slice input =
       wanted ? transient(rank, run.input.elements, run.input.dtype) : Slice(nowhere);
-  const Slice& router = parameters_[parameters_of_[run.layer].front()].tensor.value;
+  const Slice& router = parameters_[parameters_of(run.layer).front()].tensor.value;
   const Slice reads[] = {rows.scores, run.input, router, rows.sent};
   const Slice writes[] = {input, router_gradient.buffer != no_buffer ? router_gradient : nowhere};
   call.reads = reads;

@@ -98,6 +98,9 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
 
 void Replica::begin_any_forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   forget_forward(rank);
+  now_.trace.reserve(held_layers_.empty()
+                         ? network().layers.size()
+                         : static_cast<size_t>(std::ranges::count(held_layers_, true)));
   now_.number = ++forwards_;
   now_.only_optimizer = options.only_optimizer;
   now_.loss_factor = 1;
@@ -279,7 +282,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
     reads.push_back(run.input);
     writes.push_back(output);
   }
-  for (const size_t parameter : parameters_of_[run.layer]) {
+  for (const size_t parameter : parameters_of(run.layer)) {
     reads.push_back(parameters_[parameter].tensor.value);
   }
   if (plan_->numerics && (joins_branches(layer.kind) || layer.aside)) {
@@ -290,7 +293,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
     writes.push_back(begin_counting(rank, run));
   }
   if (updates_buffers(run, turn)) {
-    for (const size_t buffer : buffers_of_[run.layer]) {
+    for (const size_t buffer : buffers_of(run.layer)) {
       writes.push_back(buffers_[buffer].value);
     }
   }

@@ -20,7 +20,7 @@ Slice Replica::keep_for_backward(Rank& rank, LayerRun& run, const Turn& turn) {
   if (plan_->numerics) {
     return {};
   }
-  const LayerMemory& memory = memory_.layers[run.layer];
+  const LayerMemory& memory = layout_->memory.layers[run.layer];
   const bool keeps = turn.training && run.layer >= now_.first_wanted_layer;
   if (turn.again) {
     run.recomputed = keep(rank, memory.recomputed);
@@ -37,7 +37,7 @@ Slice Replica::begin_loss(Rank& rank, bool training) {
   if (plan_->numerics) {
     return {};
   }
-  const LayerMemory& memory = memory_.losses[now_.last_module];
+  const LayerMemory& memory = layout_->memory.losses[now_.last_module];
   const bool keeps = training && now_.first_wanted_layer < network().layers.size();
   if (keeps) {
     now_.kept_by_loss = keep(rank, memory.kept);
@@ -52,7 +52,7 @@ void Replica::free_weight_copies(Rank& rank, bool training) {
   }
   for (LayerRun& run : now_.trace) {
     const bool saved = training && run.layer >= now_.first_wanted_layer &&
-                       memory_.layers[run.layer].keeps_weight_copies;
+                       layout_->memory.layers[run.layer].keeps_weight_copies;
     if (!saved) {
       forget(rank, run.weight_copies);
     }
@@ -68,9 +68,9 @@ Bytes Replica::backward_working_set(const LayerRun& run, Bytes made_gradients) c
   if (plan_->numerics) {
     return {};
   }
-  const LayerMemory& memory = memory_.layers[run.layer];
+  const LayerMemory& memory = layout_->memory.layers[run.layer];
   Bytes weights{};
-  for (const size_t index : parameters_of_[run.layer]) {
+  for (const size_t index : parameters_of(run.layer)) {
     const Parameter& parameter = parameters_[index];
     weights += wants_gradient(parameter) ? parameter.tensor.value.bytes() : Bytes{};
   }
@@ -87,7 +87,7 @@ Bytes Replica::backward_working_set(const LayerRun& run, Bytes made_gradients) c
 Slice Replica::hold_for_loss_backward(Rank& rank) {
   return plan_->numerics ? Slice{}
                          : hold(rank, Purpose::workspace,
-                                memory_.losses[now_.last_module].backward * now_.samples);
+                                layout_->memory.losses[now_.last_module].backward * now_.samples);
 }
 
 }  // namespace lockstep

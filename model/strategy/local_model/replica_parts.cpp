@@ -12,7 +12,7 @@ void Replica::hold_only(const std::vector<bool>& layers) {
   held_layers_ = layers;
   held_parameters_.assign(parameters_.size(), false);
   for (size_t layer = 0; layer < layers.size(); ++layer) {
-    for (const size_t parameter : parameters_of_[layer]) {
+    for (const size_t parameter : parameters_of(layer)) {
       held_parameters_[parameter] = held_parameters_[parameter] || layers[layer];
     }
   }

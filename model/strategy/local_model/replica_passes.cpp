@@ -55,7 +55,7 @@ const Replica::Forward& Replica::forward_of(int64_t number) const {
 bool Replica::fills_gradients(const Forward& forward, size_t layer) const {
   const bool ran = std::ranges::count(forward.trace, layer, &LayerRun::layer) != 0;
   return ran && layer >= forward.first_wanted_layer &&
-         std::ranges::any_of(trainable_of_[layer], [&](size_t index) {
+         std::ranges::any_of(trainable_of(layer), [&](size_t index) {
            return !forward.only_optimizer ||
                   is_held_by(*forward.only_optimizer, parameters_[index]);
          });

@@ -6,6 +6,7 @@
 #include "model/network/mixture.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/strategy/local_model/batch_norm_sites.hpp"
+#include "model/strategy/local_model/replica_layout.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
@@ -276,6 +277,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   check_gathered_samples(preparation, *program);
   check_loss_of_whole_batch(preparation);
   check_ignored_clipping(preparation, *entry);
+  program->plan.layout = layout_of(program->plan);
   if (!try_strategy(preparation, *entry, *program)) {
     return;
   }

@@ -102,6 +102,50 @@ TEST_CASE("the oldest chunks are spilled, and reading in order loads each of the
   }
 }
 
+TEST_CASE("lanes with equal rows hold each full chunk once") {
+  const auto store = std::make_shared<MemoryStore>();
+  Journal journal(3, options_with(store, 4 * int64_t{chunk} * int64_t{sizeof(Row)}));
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    for (uint32_t number = 0; number < 3 * chunk + 1; ++number) {
+      // The second chunk of rank 2 alone is another.
+      const bool differs = rank == 2 && number == chunk + 7;
+      journal.append(rank, LaneId{0}, row_number(differs ? 1'000'000 : number));
+    }
+  }
+  CHECK(store->chunks.empty());  // nine are full, of which four are different
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    for (uint32_t number = 0; number < 3 * chunk + 1; ++number) {
+      const bool differs = rank == 2 && number == chunk + 7;
+      REQUIRE(journal.lane(rank, 0).row(number) == row_number(differs ? 1'000'000 : number));
+    }
+  }
+}
+
+TEST_CASE("a lane that is cut and goes on leaves the rows of those that shared its chunks alone") {
+  for (const uint32_t size : {0u, 1u, chunk - 1, chunk, chunk + 1, 2 * chunk}) {
+    const auto store = std::make_shared<MemoryStore>();
+    Journal journal(3, options_with(store, int64_t{1} << 30));
+    const auto fill_rank = [&](int32_t rank) {
+      for (uint32_t number = 0; number < 2 * chunk + 1; ++number) {
+        journal.append(rank, LaneId{0}, row_number(number));
+      }
+    };
+    fill_rank(0);
+    fill_rank(1);
+    journal.lane(0, LaneId{0}).truncate(size);
+    fill_rank(2);  // what rank 0 had it may find again, but not in what rank 0 writes to now
+    for (uint32_t number = size; number < 2 * chunk + 1; ++number) {
+      journal.append(0, LaneId{0}, row_number(number + 1'000'000));
+    }
+    for (uint32_t number = 0; number < 2 * chunk + 1; ++number) {
+      const uint32_t written = number < size ? number : number + 1'000'000;
+      REQUIRE(journal.lane(0, 0).row(number) == row_number(written));
+      REQUIRE(journal.lane(1, 0).row(number) == row_number(number));
+      REQUIRE(journal.lane(2, 0).row(number) == row_number(number));
+    }
+  }
+}
+
 TEST_CASE("completions are spilled when all of a chunk have settled, and not before") {
   const auto store = std::make_shared<MemoryStore>();
   Journal journal(1, options_with(store, 0));

@@ -42,7 +42,7 @@ void ShardedUnit::allocate(Rank& rank, int32_t index, uint64_t variant) {
     added.tensor.value = shard_.part(piece.position, piece.elements);
     if (!is_sharded()) {
       added.tensor.shape =
-          replica_->network().parameter(replica_->parameters()[added.parameter].place).shape;
+          &replica_->network().parameter(replica_->parameters()[added.parameter].place).shape;
     }
   }
   given_.assign(parameters_.size(), false);
