@@ -29,6 +29,7 @@
 #include "rehearsal/measure/advice.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/measure/prediction_range.hpp"
+#include "rehearsal/measure/step_alone.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/kernels.hpp"
 #include "rehearsal/run/planned_steps.hpp"
@@ -216,6 +217,7 @@ void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
   const std::optional<OneRun> priced = predict_without_values(rehearsal, request);
   complete_job(priced ? *priced : rehearsal.run, rehearsal);
   const std::optional<Scenario> planned = predict_planned_end(rehearsal, request);
+  measure_step_alone(request, rehearsal);
   if (!is_real(rehearsal.world)) {
     tell_implausible(rehearsal);
   }

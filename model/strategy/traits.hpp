@@ -58,6 +58,9 @@ struct StrategyTraits {
   StatisticsSharing statistics = StatisticsSharing::not_modelled;
   /// Its engine counts micro-batches and divides the loss by them, whatever Lightning does beside.
   bool accumulates_itself = false;
+  /// Batches that are accumulated without an exchange leave the gradients of all parameters on each
+  /// rank, which else keeps its part of them.
+  bool accumulates_whole_gradients = false;
   /// The forward of a training runs the backward, too: the schedule of a pipeline does both.
   bool backward_in_forward = false;
   /// torch.distributed's world are the ranks among which a batch is divided: each has the whole

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "rehearsal/run/configuration.hpp"
 
@@ -12,12 +15,20 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr const char* recompute = "or recompute activations, or use more GPUs";
+// Not what the scenario does already.
+std::string further_ways(const OneRun& run) {
+  const Network* const network = run.preparation.network.get();
+  const bool recomputes = network != nullptr && !network->segments.empty();
+  return recomputes ? "or use more GPUs" : "or recompute activations, or use more GPUs";
+}
+
+const std::map<DeviceId, DeviceMemory>& memory_of(const OneRun& run, const RankSet& ranks) {
+  return run.result.memory[static_cast<size_t>(ranks.first())];
+}
 
 // Nothing of a batch is held where it ran out: what is held is there without any.
 bool is_full_without_batch(const OneRun& run, const RankSet& ranks) {
-  const auto& devices = run.result.memory[static_cast<size_t>(ranks.first())];
-  return std::ranges::all_of(devices, [](const auto& device) {
+  return std::ranges::all_of(memory_of(run, ranks), [](const auto& device) {
     const MemoryByPurpose& held = device.second.held_by_purpose;
     return is_off_device(device.first) || held[static_cast<size_t>(Purpose::activation)] +
                                                   held[static_cast<size_t>(Purpose::input)] ==
@@ -31,7 +42,29 @@ bool no_batch_helps(const OneRun& run, const Finding& finding) {
          is_full_without_batch(run, finding.ranks);
 }
 
-Lines families() {
+// Without an exchange there is nothing to divide gradients by: they stay whole.
+Lines without_accumulation(const OneRun& run, const Finding& finding) {
+  const Preparation& preparation = run.preparation;
+  const StrategyEntry* const entry = strategies().find(preparation.registered_strategy);
+  const int64_t batches =
+      value_or(preparation.scenario->trainer->accumulate_grad_batches, int64_t{1});
+  if (entry == nullptr || !entry->traits.accumulates_whole_gradients || batches <= 1) {
+    return {};
+  }
+  Bytes gradients;
+  for (const auto& [device, memory] : memory_of(run, finding.ranks)) {
+    gradients += is_off_device(device)
+                     ? Bytes{}
+                     : memory.held_by_purpose[static_cast<size_t>(Purpose::gradient)];
+  }
+  return {fmt::format(
+      "set accumulate_grad_batches: 1, with which each rank keeps its part of the gradients: all "
+      "but the last of {} batches leave out their exchange (no_sync), and until then they stay "
+      "whole ({} when memory ran out);",
+      batches, bytes_text(gradients.count()))};
+}
+
+Lines families(const OneRun& run) {
   Lines divided;
   Lines offloaded;
   for (const StrategyEntry& entry : strategies().entries()) {
@@ -42,15 +75,16 @@ Lines families() {
   return {
       fmt::format("no smaller batch helps: divide the model's state among ranks (strategy: {}),",
                   fmt::join(divided, ", ")),
-      fmt::format("offload it to host memory ({}), {};", fmt::join(offloaded, ", "), recompute),
+      fmt::format("offload it to host memory ({}), {};", fmt::join(offloaded, ", "),
+                  further_ways(run)),
       "`lockstep run` tries which of these fit"};
 }
 
-Lines tried(const Advice& advice) {
+Lines tried(const OneRun& run, const Advice& advice) {
   if (advice.strategies.empty()) {
     return {fmt::format("no smaller batch helps, and none of {} fits:",
                         fmt::join(advice.too_large, ", ")),
-            "use more GPUs or GPUs with more memory, or recompute activations"};
+            fmt::format("take GPUs with more memory, {}", further_ways(run))};
   }
   Lines fitting;
   for (const Advice::Change& one : advice.strategies) {
@@ -58,7 +92,12 @@ Lines tried(const Advice& advice) {
   }
   return {
       fmt::format("no smaller batch helps; as strategy these fit: {};", fmt::join(fitting, ", ")),
-      recompute};
+      further_ways(run)};
+}
+
+Lines lower_batch(const OneRun& run) {
+  return {
+      fmt::format("lower batch_size, shard parameters or optimizer state, {}", further_ways(run))};
 }
 
 }  // namespace
@@ -73,9 +112,14 @@ void complete_memory_remedies(const OneRun& run, const Advice& advice,
   for (Finding& finding : findings) {
     const bool on_device =
         finding.code == "LS401" && finding.level == Level::error && !finding.did.empty();
-    if (on_device && (was_tried || no_batch_helps(run, finding))) {
-      finding.fix = was_tried ? tried(advice) : families();
+    if (!on_device) {
+      continue;
     }
+    finding.fix = without_accumulation(run, finding);
+    const Lines others = was_tried                      ? tried(run, advice)
+                         : no_batch_helps(run, finding) ? families(run)
+                                                        : lower_batch(run);
+    finding.fix.insert(finding.fix.end(), others.begin(), others.end());
   }
 }
 

@@ -57,6 +57,10 @@ class Prober {
   /// What all changes are made to, and compared with.
   Scenario base() const;
   bool may_change_batch() const;
+  /// with_batch_size() of the scenario's own may be run.
+  bool may_try_own_batch() const {
+    return may_change_batch() && may_list(loader_->batch_size->value);
+  }
   /// Each rank's sampler lists the whole data set: not too many indices.
   bool may_list(int64_t batch_size) const;
   int64_t largest_listed() const;  ///< the largest batch size that may be tried
@@ -90,10 +94,6 @@ class Prober {
   bool may_run_ahead() const;
 
   int64_t samples_for(int64_t batch_size) const;
-  bool may_try_own_batch() const {
-    return may_change_batch() && may_list(loader_->batch_size->value);
-  }
-
   const Rehearsal& rehearsal_;
   const RehearseRequest& request_;
   const LoaderSpec* loader_;

@@ -134,6 +134,7 @@ StrategyEntry fairscale_fully_sharded() {
   entry.class_name = "DDPFullyShardedStrategy";
   entry.traits = {.precisions = Precisions::no_double,
                   .needs_gpu = true,
+                  .accumulates_whole_gradients = true,
                   .loss_scaling = LossScaling::of_trainer,
                   .takes_apex = false,
                   .takes_tensor_norms = true,

@@ -78,7 +78,8 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
   }
 }
 
-// With use_orig_params every tensor begins at an address that 16 divides.
+// With use_orig_params every tensor begins at an address that 16 divides, in the type that modules
+// compute with (FlatParamHandle.__init__, _fwd_bwd_param_dtype).
 ShardLayout FullyShardedDataParallel::layout_of(const std::vector<size_t>& parameters,
                                                 int32_t ranks) const {
   std::vector<int64_t> sizes;
@@ -86,7 +87,7 @@ ShardLayout FullyShardedDataParallel::layout_of(const std::vector<size_t>& param
     sizes.push_back(elements_of(index));
   }
   constexpr int64_t alignment_bytes = 16;
-  const int64_t size = size_of(plan().parameter_dtype);
+  const int64_t size = size_of(computing_plan().parameter_dtype);
   if (!options_.use_orig_params) {
     return ShardLayout::flat(sizes, shard_ranks_);
   }

@@ -194,6 +194,7 @@ StrategyEntry model_parallel() {
   entry.class_name = "ModelParallelStrategy";
   entry.traits = {.precisions = Precisions::no_double_nor_scaler,
                   .statistics = StatisticsSharing::ignored,
+                  .accumulates_whole_gradients = true,
                   .takes_tensor_norms = true,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
   entry.arguments = {model_parallel_rows.begin(), model_parallel_rows.end()};

@@ -288,6 +288,7 @@ StrategyEntry fully_sharded_data_parallel() {
                   .clips_by_norm = false,
                   .manual_clipping = ManualClipping::norm_refused,
                   .statistics = StatisticsSharing::converts,
+                  .accumulates_whole_gradients = true,
                   .loss_scaling = LossScaling::of_trainer,
                   .takes_tensor_norms = true,
                   .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};

@@ -54,6 +54,30 @@ TEST_CASE("a run that is out of memory has no times") {
   }
 }
 
+// Both have 64 samples for each of 2 devices in a step. In one epoch has 4 of them, in the other
+// each step ends an epoch, behind which a checkpoint is written and 64 samples of validation take
+// 64 ms.
+TEST_CASE("a step takes the same time in whatever epoch, with what follows the epoch apart") {
+  const std::string validated = ", val: {samples: 128, batch_size: 64}";
+  const Rehearsal longer = advised(training("", ddp + ", num_sanity_val_steps: 0",
+                                            "train: {samples: 512, "
+                                            "batch_size: 64}" +
+                                                validated));
+  const Rehearsal shorter = advised(training("", ddp + ", num_sanity_val_steps: 0",
+                                             "train: {samples: 128, "
+                                             "batch_size: 64}" +
+                                                 validated));
+  const Prediction& expected = longer.results.prediction;
+  const Prediction& found = shorter.results.prediction;
+  REQUIRE(expected.steps == 4);
+  REQUIRE(found.steps == 4);
+  REQUIRE(expected.step_time);
+  CHECK(found.step_time == expected.step_time);
+  CHECK(found.samples_per_s == expected.samples_per_s);
+  CHECK(found.total_time > expected.total_time + Time(3 * 64'000'000'000));
+  CHECK(render_run(shorter, Style{}, false).find("between and after steps") != std::string::npos);
+}
+
 TEST_CASE("a peak that leaves no room for the CUDA context and NCCL is a warning") {
   const Rehearsal roomy = advised(training("", ddp, samples));
   CHECK_FALSE(has(roomy, "LS401", Level::warning));
