@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/trainer/prepare/proposed_strategy.hpp"
 #include "rehearsal/run/configuration.hpp"
 
 namespace lockstep::cli {
@@ -31,12 +32,15 @@ bool no_batch_helps(const OneRun& run, const Finding& finding) {
          is_full_without_batch(run, finding.ranks);
 }
 
-Lines families() {
+Lines families(const Preparation& preparation) {
   Lines divided;
   Lines offloaded;
   for (const StrategyEntry& entry : strategies().entries()) {
     for (const DividedState& choice : entry.divided) {
-      (choice.offloads ? offloaded : divided).push_back(choice.text());
+      (choice.offloads ? offloaded : divided)
+          .push_back(
+              proposed_strategy(entry, choice, *preparation.scenario, preparation.plan.deepspeed)
+                  .text);
     }
   }
   return {
@@ -74,7 +78,7 @@ void complete_memory_remedies(const OneRun& run, const Advice& advice,
     const bool on_device =
         finding.code == "LS401" && finding.level == Level::error && !finding.did.empty();
     if (on_device && (was_tried || no_batch_helps(run, finding))) {
-      finding.fix = was_tried ? tried(advice) : families();
+      finding.fix = was_tried ? tried(advice) : families(run.preparation);
     }
   }
 }
