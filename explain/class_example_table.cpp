@@ -37,7 +37,10 @@ constexpr ClassExample class_example_rows[] = {
      "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: deepspeed_stage_2_offload}",
      "DeepSpeed's Lion in host memory"},
     {optimizer, "DeepSpeedCPUAdagrad", "{lr: 0.01}",
-     "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: deepspeed_stage_2_offload}",
+     "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: {DeepSpeedStrategy: "
+     "{config: "
+     "{zero_force_ds_cpu_optimizer: false, zero_optimization: {stage: 2, offload_optimizer: "
+     "{device: cpu}}}}}}",
      "DeepSpeed's Adagrad in host memory"},
     {optimizer, "QAdamOptimizer", "{lr: 0.001, warmup_steps: 10}"},
     {optimizer, "ZeroRedundancyOptimizer", "{optimizer_class: Adam, lr: 0.001}"},

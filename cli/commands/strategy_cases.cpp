@@ -10,6 +10,7 @@
 #include "cli/render/render_strategies.hpp"
 #include "model/trainer/framework/compared_strategies.hpp"
 #include "model/trainer/prepare/prepare.hpp"
+#include "model/trainer/prepare/proposed_strategy.hpp"
 #include "rehearsal/run/one_run.hpp"
 
 namespace lockstep::cli {
@@ -44,6 +45,26 @@ std::vector<ComparedStrategy> named_in(const std::string& list) {
   return named;
 }
 
+// What offloads, in the form that takes the optimizer of the case.
+void take_optimizer(const Scenario& scenario, const Version& lightning,
+                    ComparedStrategy& compared) {
+  for (const StrategyEntry& entry : strategies().entries()) {
+    const auto state = std::ranges::find(entry.divided, compared.strategy, &DividedState::name);
+    if (state == entry.divided.end() || !state->offloads) {
+      continue;
+    }
+    const ProposedStrategy proposed =
+        proposed_strategy(entry, *state, scenario, deepspeed_release(scenario, lightning));
+    if (proposed.optimizer) {
+      compared.label += fmt::format(", {}", proposed.optimizer->name);
+      compared.settings.push_back("optimizer=" + lockstep::text_of(*proposed.optimizer));
+    } else if (proposed.strategy.name != compared.strategy) {
+      compared.label += ", any optimizer";
+      compared.whole = proposed.text;
+    }
+  }
+}
+
 // For the devices, the batches and the precision of the case as it is.
 std::vector<ComparedStrategy> all_for(const CaseSource& source) {
   const Collected collected = collect(source);
@@ -61,7 +82,11 @@ std::vector<ComparedStrategy> all_for(const CaseSource& source) {
       const LoaderSpec* loader = data && !data->train.empty() ? &data->train.front() : nullptr;
       training.batch_size = loader == nullptr ? 0 : value_or(loader->batch_size, int64_t{1});
       training.narrow = is_mixed ? name_of(precision.activations) : "";
-      return strategies_to_compare(training);
+      std::vector<ComparedStrategy> compared = strategies_to_compare(training);
+      for (ComparedStrategy& strategy : compared) {
+        take_optimizer(*job.scenario, placement.lightning, strategy);
+      }
+      return compared;
     }
   }
   return strategies_to_compare({});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/core/dtype.hpp"
+#include "model/core/version.hpp"
 #include "model/network/network.hpp"
 #include "model/network/optimizer/optimizer_settings.hpp"
 #include "model/network/output_type.hpp"
@@ -42,6 +43,10 @@ struct TrainingPlan {
   bool names_optimizer = true;           ///< false: the scenario has none, and one is assumed
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
+  Version deepspeed{0, 19, 8};  ///< whose engine trains, where one does
+  bool fits = true;             ///< false: nothing is trained, but only evaluated
+  int64_t batch_size = 0;       ///< of the training's loader, 1 where it has several; 0: not known
+  int64_t accumulated_batches = 1;
   int32_t world_size = 0;  ///< ranks of the run; 0: not known
   int32_t node_ranks = 0;  ///< of them, in one node; 0: not known, -1: nodes differ
   bool is_on_gpu = true;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/core/site.hpp"
+#include "model/core/version.hpp"
 #include "model/network/tensor_parallel/cut_network.hpp"
 #include "model/strategy/argument_table.hpp"
 #include "model/strategy/arguments.hpp"
@@ -31,6 +32,8 @@ struct DividedState {
   std::string argument{};  ///< of the class; empty: none
   std::string value{};
   bool offloads = false;
+  /// Of the class: they do the same with every optimizer, where `takes_offloaded` limits `name`.
+  StrategyArguments with_any_optimizer{};
 
   /// As a scenario has it.
   std::string text() const {
@@ -115,6 +118,9 @@ struct StrategyEntry {
       behind{};
   /// Further sites, which depend on what is trained. Null: none.
   std::function<std::vector<Site>(const TrainingPlan& plan)> sites_of_plan{};
+  /// Whether a class may update what is offloaded to host memory, unless an argument lets
+  /// any. Null: any may.
+  std::function<bool(std::string_view optimizer, const Version& deepspeed)> takes_offloaded{};
   /// To be proposed where memory is short, from the least to the most division.
   std::vector<DividedState> divided{};
   /// Classes beside `class_name` that make it.

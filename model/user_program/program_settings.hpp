@@ -12,7 +12,7 @@
 #include "model/core/ranks_of_nodes.hpp"
 #include "model/core/units.hpp"
 #include "model/core/value_budget.hpp"
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 
 namespace lockstep {
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/trainer/prepare/proposed_strategy.hpp"
 #include "rehearsal/run/configuration.hpp"
 
 namespace lockstep::cli {
@@ -65,11 +66,15 @@ Lines without_accumulation(const OneRun& run, const Finding& finding) {
 }
 
 Lines families(const OneRun& run) {
+  const Preparation& preparation = run.preparation;
   Lines divided;
   Lines offloaded;
   for (const StrategyEntry& entry : strategies().entries()) {
     for (const DividedState& choice : entry.divided) {
-      (choice.offloads ? offloaded : divided).push_back(choice.text());
+      (choice.offloads ? offloaded : divided)
+          .push_back(
+              proposed_strategy(entry, choice, *preparation.scenario, preparation.plan.deepspeed)
+                  .text);
     }
   }
   return {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/trainer/prepare/proposed_strategy.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -31,20 +33,20 @@ void find_needed_memory(Prober& prober, Advice& advice) {
 
 void try_strategies(Prober& prober, Advice& advice) {
   find_needed_memory(prober, advice);
-  const Scenario& scenario = *prober.rehearsal().run.preparation.scenario;
+  const Preparation& preparation = prober.rehearsal().run.preparation;
+  const Scenario& scenario = *preparation.scenario;
   const std::optional<Object>& own = scenario.trainer->strategy;
   std::vector<Variant> variants;
   for (const StrategyEntry& entry : strategies().entries()) {
     for (const DividedState& choice : entry.divided) {
-      Object strategy{choice.name, {}, {}};
-      if (!choice.argument.empty()) {
-        strategy.arguments.push_back({choice.argument, PlainValue{choice.value, {}}, {}});
-      }
+      const ProposedStrategy proposed =
+          proposed_strategy(entry, choice, scenario, preparation.plan.deepspeed);
+      const Object& strategy = proposed.strategy;
       if (own && own->name == strategy.name && own->arguments.size() == strategy.arguments.size()) {
         continue;
       }
-      variants.push_back({choice.text(), prober.base()});
-      variants.back().scenario.trainer->strategy = std::move(strategy);
+      variants.push_back({proposed.text, prober.base()});
+      proposed.apply_to(variants.back().scenario);
     }
   }
   prober.probe_each(variants, [&advice](const Variant& variant, const Probe& short_run) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "model/cluster/presets.hpp"
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 
 namespace lockstep::cli {
 

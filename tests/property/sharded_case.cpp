@@ -74,6 +74,7 @@ void draw_deepspeed(ShardedCase& training) {
   const int64_t stage = drawn_below(4);
   const std::string zero = "config.zero_optimization.";
   training.arguments = {{"config.zero_allow_untested_optimizer", true},  // SGD is drawn, too
+                        {"config.zero_force_ds_cpu_optimizer", false},
                         {zero + "stage", stage},
                         {zero + "reduce_bucket_size", int64_t{4} << drawn_below(6)},
                         {zero + "overlap_comm", once_in(2)},

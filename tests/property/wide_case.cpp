@@ -71,7 +71,8 @@ WayToTrain fsdp2(int ranks) {
 WayToTrain deepspeed() {
   const std::string offload = one_of({"", "", ", offload_optimizer: {device: cpu}"});
   return {fmt::format(
-      "{{DeepSpeedStrategy: {{config: {{zero_optimization: {{stage: {}, reduce_bucket_size: {}, "
+      "{{DeepSpeedStrategy: {{config: {{zero_force_ds_cpu_optimizer: false, zero_optimization: "
+      "{{stage: {}, reduce_bucket_size: {}, "
       "stage3_prefetch_bucket_size: {}, stage3_param_persistence_threshold: {}{}}}}}}}}}",
       one_of({"0", "1", "2", "3", "3", "3"}), one_of({"40", "200", "100000"}), one_of({"0", "90"}),
       one_of({"0", "12", "100000"}), offload)};

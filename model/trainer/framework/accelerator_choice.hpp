@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "model/core/device_type.hpp"
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/core/device_type.hpp"
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 
 namespace lockstep {
 
@@ -16,8 +16,12 @@ struct ComparedStrategy {
   std::string strategy;                 ///< a name or class
   std::string arguments{};              ///< of the class, as a scenario writes them; empty: none
   std::vector<std::string> settings{};  ///< KEY=VALUE, beside the strategy
+  std::string whole{};                  ///< not empty: in place of `strategy` and `arguments`
 
   std::string text() const {
+    if (!whole.empty()) {
+      return whole;
+    }
     return arguments.empty() ? strategy : "{" + strategy + ": {" + arguments + "}}";
   }
 };

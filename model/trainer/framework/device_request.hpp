@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "model/core/version.hpp"
 #include "model/scenario/object.hpp"
-#include "model/trainer/framework/version.hpp"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 
 namespace lockstep {
 

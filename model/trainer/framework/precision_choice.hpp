@@ -6,8 +6,8 @@
 
 #include "model/core/device_type.hpp"
 #include "model/core/dtype.hpp"
+#include "model/core/version.hpp"
 #include "model/strategy/traits.hpp"
-#include "model/trainer/framework/version.hpp"
 
 namespace lockstep {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "model/core/device_type.hpp"
+#include "model/core/version.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/trainer/framework/strategy_names.hpp"
-#include "model/trainer/framework/version.hpp"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 
 namespace lockstep {
 

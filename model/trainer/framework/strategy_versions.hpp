@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/core/units.hpp"
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 
 namespace lockstep {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "model/core/version.hpp"
 #include "model/scenario/trainer_spec.hpp"
-#include "model/trainer/framework/version.hpp"
 
 namespace lockstep {
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "model/core/device_type.hpp"
+#include "model/core/version.hpp"
 #include "model/strategy/traits.hpp"
 #include "model/trainer/framework/precision_choice.hpp"
 #include "model/trainer/framework/strategy_choice.hpp"
-#include "model/trainer/framework/version.hpp"
 #include "model/trainer/prepare/launch.hpp"
 
 namespace lockstep {

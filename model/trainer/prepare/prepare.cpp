@@ -109,12 +109,14 @@ struct ModelledVersions {
   Version newest;
 };
 // torch 1.6 is the oldest that Lightning 1.4 takes; TorchMetrics has the classes and arguments that
-// are modelled since 1.0; NCCL has the cost model that is followed since 2.8.
+// are modelled since 1.0; NCCL has the cost model that is followed since 2.8; of DeepSpeed, what it
+// refuses follows its releases, and what it does is that of 0.16.
 constexpr auto modelled_versions = std::to_array<ModelledVersions>({
     {"lightning", {1, 4, 0}, {2, 6, 0}},
     {"torch", {1, 6, 0}, {2, 11, 0}},
     {"torchmetrics", {1, 0, 0}, {1, 9, 0}},
     {"nccl", {2, 8, 0}, {2, 30, 0}},
+    {"deepspeed", {0, 8, 0}, {0, 19, 0}},
 });
 
 std::string minor_text(const Version& version) {

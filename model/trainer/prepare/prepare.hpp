@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "model/core/version.hpp"
 #include "model/network/network.hpp"
 #include "model/program/run.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/trainer/checkpoint/checkpoint_store.hpp"
-#include "model/trainer/framework/version.hpp"
 #include "model/trainer/logging/run_log.hpp"
 #include "model/trainer/loop/repetition.hpp"
 #include "model/trainer/prepare/placement.hpp"
@@ -138,6 +138,10 @@ struct Preparation {
 
   bool runnable() const;
 };
+
+/// The release whose engine trains: that of the scenario, or the newest that the Lightning came
+/// with.
+Version deepspeed_release(const Scenario& scenario, const Version& lightning);
 
 /// Understands a scenario. Nothing in it is ignored in silence: what has no meaning here is a
 /// problem with its place.

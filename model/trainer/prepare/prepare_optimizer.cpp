@@ -307,7 +307,9 @@ void prepare_optimizer(Preparation& preparation, const Object& optimizer, Optimi
   } else if (name == "DeepSpeedCPUAdagrad") {
     set_defaults(OptimizerKind::adagrad, plan);
     plan.is_on_host = true;
-    refuse_without_host(preparation, optimizer, "Adagrad");
+    refuse_without_host(preparation, optimizer,
+                        "Adagrad (DeepSpeed takes its own only with zero_force_ds_cpu_optimizer: "
+                        "false)");
   } else if (name == "FusedLion" || name == "DeepSpeedCPULion") {
     set_deepspeed_lion(plan);
     plan.is_fused = name == "FusedLion";

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/prepare/prepare_optimizer.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
@@ -51,6 +53,13 @@ void scale_learning_rate(Preparation& preparation, const Object& optimizer, Opti
 
 }  // namespace
 
+// Lightning before 2.0 came with older ones.
+Version deepspeed_release(const Scenario& scenario, const Version& lightning) {
+  constexpr Version older{0, 8, 2};
+  return version_asked(scenario, "deepspeed")
+      .value_or(lightning < v2_0 ? older : TrainingPlan().deepspeed);
+}
+
 void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   const Scenario& scenario = *preparation.scenario;
   TrainingPlan& plan = program.plan;
@@ -59,6 +68,11 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   const Version& torch = program.settings.torch;
   plan.orthogonalizes_batches_alone = torch >= Version{1, 12, 0};
   plan.counts_use_under_no_sync = torch < Version{1, 9, 0} || torch >= Version{2, 4, 0};
+  plan.deepspeed = deepspeed_release(scenario, program.trainer.lightning);
+  plan.fits = !scenario.program || !scenario.program->find("main") ||
+              find_reached_statement(*scenario.program, *scenario.program->find("main"),
+                                     StatementKind::fit) != nullptr;
+  plan.accumulated_batches = program.trainer.accumulate_grad_batches;
   plan.barrier_is_all_reduce =
       !program.settings.gloo && preparation.placement.device == DeviceType::cuda;
   plan.parameter_dtype = preparation.placement.precision.parameters;

@@ -181,6 +181,15 @@ void take_numerics(const Numerics& numerics, TrainingProgram& program) {
   program.keeps_parameters = numerics.kept;
 }
 
+// As Lightning finds it (strategies/deepspeed.py, _auto_select_batch_size): several loaders have no
+// batch sampler.
+int64_t batch_size_of(const std::vector<LoaderSettings>& loaders) {
+  if (loaders.size() != 1) {
+    return 1;
+  }
+  return loaders.front().batch_size_of_rank ? 0 : loaders.front().batch_size;
+}
+
 std::vector<std::string> checkpointed_by(const StrategyEntry* entry,
                                          const TrainingProgram& program) {
   return entry != nullptr && entry->checkpointed_classes
@@ -260,6 +269,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   }
   prepare_modules(preparation, *program);
   prepare_loaders(preparation, *program);
+  program->plan.batch_size = batch_size_of(program->train);
   if (!take_network(preparation, *entry, world, *program)) {
     return;
   }

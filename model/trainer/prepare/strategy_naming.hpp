@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/trainer/framework/version.hpp"
+#include "model/core/version.hpp"
 #include "model/trainer/prepare/prepare.hpp"
 
 namespace lockstep {

@@ -65,7 +65,9 @@ void add(StrategyArguments& arguments, const std::string& name, const json& valu
 StrategyArguments arguments_of(const json& setting) {
   StrategyArguments arguments;
   arguments.set("config.zero_optimization.stage", int64_t{3});
-  arguments.set("config.zero_allow_untested_optimizer", true);  // so in drive_operations.py
+  // So in drive_operations.py.
+  arguments.set("config.zero_allow_untested_optimizer", true);
+  arguments.set("config.zero_force_ds_cpu_optimizer", false);
   for (const auto& [name, value] : setting["zero"].items()) {
     add(arguments, "config.zero_optimization." + name, value);
     if (value.is_object()) {

@@ -288,7 +288,9 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
   nlohmann::json configuration = setting["deepspeed"];
   configuration.erase("gradient_accumulation_steps");  // the Trainer's, in Lightning
   set_arguments("config", configuration, arguments);
-  arguments.set("config.zero_allow_untested_optimizer", true);  // so in sharded_deepspeed.py
+  // So in sharded_deepspeed.py.
+  arguments.set("config.zero_allow_untested_optimizer", true);
+  arguments.set("config.zero_force_ds_cpu_optimizer", false);
   return deepspeed().make(plan, arguments);
 }
 

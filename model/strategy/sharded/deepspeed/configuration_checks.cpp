@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
-#include "model/network/optimizer/optimizer_rule.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
 
 namespace lockstep {
 
@@ -91,30 +90,6 @@ void check_prescaling(const StrategyArguments& arguments, const DeepSpeedOptions
   }
 }
 
-// runtime/engine.py, _do_optimizer_sanity_check; ZERO_SUPPORTED_OPTIMIZERS of zero/utils.py.
-void check_tested(const TrainingPlan& plan, const StrategyArguments& arguments,
-                  const DeepSpeedOptions& options, bool is_configured) {
-  constexpr auto tested = std::to_array<OptimizerKind>(
-      {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adagrad, OptimizerKind::lion});
-  const std::string key =
-      is_configured ? in_config + "zero_allow_untested_optimizer" : "zero_allow_untested_optimizer";
-  const bool is_allowed = arguments.boolean(key, !is_configured);
-  if (options.stage == 0 || is_allowed || !plan.names_optimizer ||
-      arguments.has(in_config + "optimizer.type")) {
-    return;
-  }
-  for (const OptimizerPlan& optimizer : plan.optimizers) {
-    if (std::ranges::find(tested, optimizer.kind) == tested.end()) {
-      throw RefusedArgument(
-          fmt::format("AssertionError: You are using an untested ZeRO Optimizer ({}). Please add "
-                      "<\"zero_allow_untested_optimizer\": true> in the configuration file to use "
-                      "it.",
-                      rule_of(optimizer.kind).name()),
-          arguments.has(key) ? key : "", "add it, or use Adam or AdamW");
-    }
-  }
-}
-
 }  // namespace
 
 void check_deepspeed_types(const TrainingPlan& plan, const StrategyArguments& arguments) {
@@ -150,14 +125,11 @@ void check_deepspeed_types(const TrainingPlan& plan, const StrategyArguments& ar
 
 void check_deepspeed_assertions(const TrainingPlan& plan, const StrategyArguments& arguments,
                                 const DeepSpeedOptions& options) {
-  const bool is_configured = std::ranges::any_of(
-      arguments.all(), [](const auto& each) { return each.first.starts_with(in_config); });
-  if (is_configured) {
+  if (has_deepspeed_configuration(arguments)) {
     check_batch_sizes(plan, arguments);
     check_replaced_keys(arguments);
     check_prescaling(arguments, options);
   }
-  check_tested(plan, arguments, options, is_configured);
 }
 
 }  // namespace lockstep

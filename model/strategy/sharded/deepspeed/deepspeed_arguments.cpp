@@ -14,6 +14,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
+#include "model/strategy/sharded/deepspeed/optimizer_checks.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
@@ -118,11 +119,6 @@ void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options
   }
 }
 
-bool has_configuration(const StrategyArguments& arguments) {
-  return std::ranges::any_of(arguments.all(),
-                             [](const auto& each) { return each.first.starts_with("config."); });
-}
-
 // What Lightning reads although there is a `config`.
 constexpr std::array<std::string_view, 9> beside_config = {"config",
                                                            "loss_scale",
@@ -148,7 +144,7 @@ constexpr const char* not_to_the_drive =
 std::vector<std::pair<std::string, std::string>> without_effect(
     const TrainingPlan& /*plan*/, const StrategyArguments& arguments) {
   std::vector<std::pair<std::string, std::string>> found;
-  if (has_configuration(arguments)) {
+  if (has_deepspeed_configuration(arguments)) {
     for (const auto& [name, value] : arguments.all()) {
       if (!name.starts_with("config.") && std::ranges::count(beside_config, name) == 0) {
         found.emplace_back(
@@ -211,17 +207,40 @@ ConfiguredObjects configured_objects(const StrategyArguments& arguments) {
   }
 }
 
+// What Lightning makes of a name that offloads, as a configuration, which alone can say more.
+StrategyArguments as_configuration(int64_t stage) {
+  const StrategyArguments none;
+  const StrategyArgumentReader defaults(none, deepspeed_arguments());
+  const std::string zero = "config.zero_optimization.";
+  StrategyArguments arguments;
+  arguments.set("config.zero_allow_untested_optimizer", true);
+  arguments.set("config.zero_force_ds_cpu_optimizer", false);
+  arguments.set(zero + "stage", stage);
+  arguments.set(zero + "overlap_comm", defaults.boolean("overlap_comm"));
+  arguments.set(zero + "reduce_bucket_size", defaults.integer("reduce_bucket_size"));
+  arguments.set(zero + "sub_group_size", defaults.integer("sub_group_size"));
+  arguments.set(zero + "offload_optimizer.device", std::string("cpu"));
+  if (stage == 3) {
+    arguments.set(zero + "offload_param.device", std::string("cpu"));
+  }
+  return arguments;
+}
+
 std::vector<DividedState> ways_to_divide() {
   return {{"deepspeed_stage_1"},
           {"deepspeed_stage_2"},
           {"deepspeed_stage_3"},
-          {.name = "deepspeed_stage_2_offload", .offloads = true},
-          {.name = "deepspeed_stage_3_offload", .offloads = true}};
+          {.name = "deepspeed_stage_2_offload",
+           .offloads = true,
+           .with_any_optimizer = as_configuration(2)},
+          {.name = "deepspeed_stage_3_offload",
+           .offloads = true,
+           .with_any_optimizer = as_configuration(3)}};
 }
 
 DeepSpeedOptions options_from(const StrategyArguments& arguments) {
-  return has_configuration(arguments) ? deepspeed_configuration(arguments)
-                                      : from_arguments(arguments);
+  return has_deepspeed_configuration(arguments) ? deepspeed_configuration(arguments)
+                                                : from_arguments(arguments);
 }
 
 // What an optimizer takes norms of is one flat tensor, which host memory never has whole.
@@ -232,13 +251,13 @@ void check_optimizer(const TrainingPlan& plan, const DeepSpeedOptions& options) 
       throw UnmodelledArgument(
           fmt::format("{} with an optimizer on NVMe is not modelled: it takes norms of tensors",
                       rule_of(optimizer.kind).name()),
-          "", "use AdamW, or offload_optimizer_device: cpu");
+          "", "use DeepSpeedCPUAdam, or offload_optimizer_device: cpu");
     }
   }
 }
 
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const bool is_configured = has_configuration(arguments);
+  const bool is_configured = has_deepspeed_configuration(arguments);
   if (arguments.has("config") && !is_configured) {
     throw ArgumentProblem("`config` of DeepSpeedStrategy is a map, or the path of a JSON file",
                           "config");
@@ -251,8 +270,9 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     deepspeed_objects(with_keys_of_today(arguments));
   }
   check_combination(plan, options, is_configured);
-  check_optimizer(plan, options);
   check_deepspeed_assertions(plan, arguments, options);
+  check_client_optimizer(plan, arguments, options);
+  check_optimizer(plan, options);
   options.offloads_parameters = options.offloads_parameters && options.stage == 3;
   options.offloads_optimizer = options.offloads_optimizer && options.stage > 0;
   options.drive.optimizer = options.drive.optimizer && options.stage == 3;
@@ -273,6 +293,7 @@ StrategyEntry deepspeed() {
   entry.name = "deepspeed";
   entry.class_name = "DeepSpeedStrategy";
   entry.divided = ways_to_divide();
+  entry.takes_offloaded = may_update_offloaded;
   entry.traits = {.precisions = Precisions::no_double,
                   .needs_gpu = true,
                   .clips_by_value = false,

@@ -11,6 +11,14 @@
 
 namespace lockstep {
 
+bool has_deepspeed_configuration(const StrategyArguments& arguments) {
+  const StrategyArguments::Value* value = arguments.find("config");
+  const auto* list = value == nullptr ? nullptr : std::get_if<std::vector<std::string>>(value);
+  return (list != nullptr && list->empty()) ||
+         std::ranges::any_of(arguments.all(),
+                             [](const auto& each) { return each.first.starts_with("config."); });
+}
+
 int64_t argument_at_least(int64_t least, const std::string& name, int64_t value) {
   if (value < least) {
     throw ArgumentProblem(fmt::format("strategy argument {} must be at least {}", name, least),

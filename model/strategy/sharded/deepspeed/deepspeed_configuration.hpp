@@ -7,6 +7,8 @@
 
 namespace lockstep {
 
+/// Whether `config` is a map, also an empty one, beside which Lightning's class makes none.
+bool has_deepspeed_configuration(const StrategyArguments& arguments);
 /// What the argument `config` holds. Throws ArgumentProblem for what cannot be, is refused or is
 /// not modelled.
 DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments);

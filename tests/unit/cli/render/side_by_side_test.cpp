@@ -65,7 +65,10 @@ TEST_CASE("a case that gives no prediction is a line with its verdict") {
     program: {on_train_batch_end: [{if: rank == 1, then: [barrier]}]}
   raises: {trainer: {strategy: ddp}, program: {on_train_batch_end: [{raise: "no"}]}}
   large: {trainer: {strategy: ddp}, cluster: {gpu: {memory: 12 MiB}}}
-  host: {trainer: {strategy: deepspeed_stage_2_offload}, cluster: {memory: 1 MiB}}
+  host:
+    optimizer: DeepSpeedCPUAdam
+    trainer: {strategy: deepspeed_stage_2_offload}
+    cluster: {memory: 1 MiB}
 )yaml");
   INFO(text);
   CHECK(says(line_of(text, "refused"), "refused, LS501"));

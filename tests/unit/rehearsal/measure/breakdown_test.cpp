@@ -11,11 +11,15 @@ namespace breakdown_test {
 
 namespace {
 
+// DeepSpeed wants its own Adam where it offloads.
 Rehearsal trained(const std::string& trainer) {
+  const bool is_on_host = trainer.find("deepspeed") != std::string::npos &&
+                          trainer.find("offload") != std::string::npos;
   return advised(R"yaml(version: 1
 cluster: {preset: dgx-a100, nodes: 1}
 model: {input: [512], layers: [{repeat: 4, layers: [{Linear: [512, 512]}]}], loss: MSELoss}
-optimizer: {AdamW: {lr: 0.001}}
+optimizer: )yaml" +
+                 std::string(is_on_host ? "DeepSpeedCPUAdam" : "AdamW") + R"yaml(
 data: {train: {samples: 256, batch_size: 4}}
 verify: {numerics: false}
 trainer: {accelerator: gpu, devices: 4, max_steps: 4, )yaml" +

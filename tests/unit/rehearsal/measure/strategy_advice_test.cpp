@@ -9,6 +9,19 @@ namespace strategy_advice_test {
 
 namespace {
 
+/// A proposal, as a scenario has it.
+struct Written {
+  std::string strategy;
+  std::string optimizer = "AdamW";
+};
+Written written(const std::string& proposal) {
+  const std::string between = " with optimizer: ";
+  const size_t at = proposal.find(between);
+  return at == std::string::npos
+             ? Written{proposal}
+             : Written{proposal.substr(0, at), proposal.substr(at + between.size())};
+}
+
 // 8 Linear of 1024 x 1024 without bias: 8 Mi parameters. Under ddp and AdamW weights, gradients,
 // buckets and moments are 20 bytes for each, 160 MiB.
 std::string training(const std::string& memory, const std::string& strategy) {
@@ -55,25 +68,53 @@ TEST_CASE("where no batch fits, strategies are tried, and those that fit are nam
 
 TEST_CASE("a strategy that is proposed fits when it is written down") {
   // ddp needs 16 bytes for each of 1.56 G parameters and more, 23.2 GiB; a GPU has 20 GiB.
-  const auto large = [](const std::string& strategy) {
+  const auto large = [](const Written& proposal) {
     return "version: 1\ncluster: {preset: dgx-a100, nodes: 1, gpu: {memory: 20 GiB}}\n"
-           "model: {preset: gpt2-xl, activation_checkpointing: full}\noptimizer: AdamW\n"
-           "data: {train: {samples: 64, batch_size: 1}}\nverify: {numerics: false}\n"
+           "model: {preset: gpt2-xl, activation_checkpointing: full}\noptimizer: " +
+           proposal.optimizer +
+           "\ndata: {train: {samples: 64, batch_size: 1}}\nverify: {numerics: false}\n"
            "trainer: {accelerator: gpu, devices: 8, precision: bf16-mixed, max_steps: 3, "
            "strategy: " +
-           strategy + "}\n";
+           proposal.strategy + "}\n";
   };
-  const Rehearsal ran = advised(large("ddp"));
+  const Rehearsal ran = advised(large({"ddp"}));
   const Advice& advice = ran.results.advice;
   REQUIRE_FALSE(advice.strategies.empty());
   CHECK(fix_of(ran).find(advice.strategies.front().text) != std::string::npos);
   CHECK(fix_of(ran).find("lower batch_size") == std::string::npos);
   for (const Advice::Change& one : advice.strategies) {
     INFO(one.text);
-    const Rehearsal with = advised(large(one.text));
+    const Rehearsal with = advised(large(written(one.text)));
     CHECK(with.why_no_prediction().empty());
     CHECK(with.results.ranks.front().memory.peak <= one.peak);
   }
+}
+
+// DeepSpeed 0.19.8, runtime/engine.py, _configure_optimizer: torch's AdamW raises there. AdamW of
+// torch decays by 0.01, DeepSpeedCPUAdam by 0.
+TEST_CASE("what offloads is proposed with an optimizer that DeepSpeed takes") {
+  const auto fix_with = [](const std::string& optimizer, const std::string& versions) {
+    std::string text = training("120 MiB", "ddp") + versions;
+    text.replace(text.find("AdamW"), 5, optimizer);
+    Collected collected = collect(source_of_text(text));
+    RehearseRequest request;
+    request.explore = false;
+    rehearse_all(collected.jobs, request, Judges::words, 1);
+    return fix_of(collected.jobs.front().result);
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(fix_with("AdamW", ""),
+            "deepspeed_stage_2_offload with optimizer: {DeepSpeedCPUAdam: {weight_decay: 0.01}}"));
+  const std::string of_sgd = fix_with("{SGD: {lr: 0.1, momentum: 0.9}}", "");
+  CHECK(has(of_sgd,
+            "{DeepSpeedStrategy: {config: {zero_allow_untested_optimizer: true, "
+            "zero_force_ds_cpu_optimizer: false, zero_optimization: {"));
+  CHECK_FALSE(has(of_sgd, "deepspeed_stage_2_offload"));
+  // 0.8.2 takes every optimizer.
+  CHECK(
+      has(fix_with("AdamW", "versions: {deepspeed: \"0.8.2\"}\n"), "deepspeed_stage_2_offload, "));
 }
 
 TEST_CASE("a batch that is too large is no matter of the strategy") {

@@ -30,7 +30,7 @@ program:
 Rehearsal offloaded(const std::string& cluster) {
   return advised("version: 1\ncluster: {preset: dgx-a100, nodes: 1" + cluster + R"yaml(}
 model: {input: [512], layers: [{Linear: [512, 512]}], loss: MSELoss}
-optimizer: AdamW
+optimizer: {DeepSpeedCPUAdam: {weight_decay: 0.01}}
 data: {train: {samples: 64, batch_size: 4}}
 trainer: {accelerator: gpu, devices: 4, strategy: deepspeed_stage_2_offload, max_steps: 3}
 verify: {numerics: false}
