@@ -37,6 +37,37 @@ std::string memory_line(const Rehearsal& rehearsal) {
                                 by_peak.begin()->second.phrase()));
 }
 
+namespace {
+
+// Where it is more than steps usually differ by.
+std::string time_beside_steps(const Prediction& prediction) {
+  const std::optional<Time>& usual = prediction.usual_step_time();
+  if (!usual || prediction.steps < 2) {
+    return "";
+  }
+  const Time of_steps = *prediction.first_step + *usual * (prediction.steps - 1);
+  const Time beside = prediction.total_time - of_steps;
+  constexpr int64_t parts = 20;
+  return beside * parts < prediction.total_time
+             ? ""
+             : line("", fmt::format("{} more than so many steps take: checkpoints, evaluation, ends "
+                                    "of epochs, slower steps",
+                                    time_text(beside.count())));
+}
+
+}  // namespace
+
+std::string steps_lines(const Prediction& prediction) {
+  std::string out = line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
+                         "first step " + time_text(prediction.first_step->count()));
+  out += time_beside_steps(prediction);
+  if (prediction.simulated_steps < prediction.steps) {
+    out += line("", fmt::format("{} of them simulated: the others repeat these",
+                                prediction.simulated_steps));
+  }
+  return out;
+}
+
 std::string checkpoint_line(const Rehearsal& rehearsal) {
   std::map<int64_t, RankSet> by_bytes;
   int64_t all = 0;

@@ -27,6 +27,9 @@ bool offloads(const Rehearsal& rehearsal);
 inline constexpr std::string_view not_convergence =
     "  Speed alone is compared: how well a model trains with another batch size is not modelled.\n";
 
+/// All steps of a training, which has taken one at least, and what takes time beside them.
+std::string steps_lines(const Prediction& prediction);
+
 /// The usual step of a strategy that does not exchange the same in every step; empty for others.
 std::string cycle_line(const Prediction& prediction);
 

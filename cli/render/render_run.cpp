@@ -95,22 +95,6 @@ std::string largest_batch(const Advice& advice) {
                                     *advice.largest_batch_size));
 }
 
-// What a training does beside its steps, where it is more than they can differ by.
-std::string time_between_steps(const Prediction& prediction) {
-  const std::optional<Time>& usual = prediction.usual_step_time();
-  if (!usual || !prediction.first_step || prediction.steps < 2) {
-    return "";
-  }
-  const Time of_steps = *prediction.first_step + *usual * (prediction.steps - 1);
-  const Time beside = prediction.total_time - of_steps;
-  constexpr int64_t parts = 20;
-  return beside * parts < prediction.total_time
-             ? ""
-             : line("", fmt::format("{} of it between and after steps: checkpoints, evaluation, "
-                                    "ends of epochs",
-                                    time_text(beside.count())));
-}
-
 std::string answers(const Rehearsal& rehearsal) {
   const Prediction& prediction = rehearsal.results.prediction;
   std::string out = "\n";
@@ -134,13 +118,7 @@ std::string answers(const Rehearsal& rehearsal) {
          largest_batch(rehearsal.results.advice);
   out += checkpoint_line(rehearsal);
   if (prediction.steps > 0) {
-    out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
-                "first step " + time_text(prediction.first_step->count()));
-    out += time_between_steps(prediction);
-    if (prediction.simulated_steps < prediction.steps) {
-      out += line("", fmt::format("{} of them simulated: the others repeat these",
-                                  prediction.simulated_steps));
-    }
+    out += steps_lines(prediction);
   } else {
     out +=
         line("total time", time_text(prediction.total_time.count()) +

@@ -268,6 +268,13 @@ class SchedulerReader {
     of.low_momentum = arguments_.number("cycle_min_mom", of.low_momentum, 9);
     of.high_momentum = arguments_.number("cycle_max_mom", of.high_momentum, 10);
     of.momentum_decay_rate = arguments_.number("decay_mom_rate", 0, 11);
+    // Adam divides by 1 - beta^step; DeepSpeed sets the beta without a look at it.
+    if (of.cycles_momentum && std::max(of.low_momentum, of.high_momentum) >= 1) {
+      add_problem(preparation_, Kind::unsupported, object_.place,
+                  "OneCycle with a momentum of 1 or more is not modelled: Adam divides by 1 - "
+                  "beta^step, which is 0 then, and the weights are no numbers from there on",
+                  "write cycle_min_mom and cycle_max_mom below 1, as 0.8 and 0.9");
+    }
     require(of.first_size + of.second_size != 0,
             "ZeroDivisionError: float division by zero: the cycle has no steps",
             "write cycle_first_step_size: 1 or more");

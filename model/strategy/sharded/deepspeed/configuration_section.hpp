@@ -147,6 +147,7 @@ inline int64_t stage_of(const StrategyArguments& arguments) {
   return static_cast<int64_t>(arguments.number("config.zero_optimization.stage", 0));
 }
 
+std::string in_lower_case(std::string text);
 /// The optimizer that `optimizer` of a configuration makes.
 ConfiguredObject optimizer_of(const StrategyArguments& arguments, const Section& section);
 

@@ -71,13 +71,6 @@ const ClassNames further_of_deepspeed = {"muadam",     "muadamw",     "musgd",
 constexpr std::string_view modelled_instead =
     "Adam, AdamW, Lion, Adagrad and the others of torch.optim are modelled";
 
-std::string in_lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(), [](char letter) {
-    return 'A' <= letter && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  return text;
-}
-
 bool offloads(const StrategyArguments& arguments) {
   const std::string device =
       arguments.text("config.zero_optimization.offload_optimizer.device", "none");
@@ -129,7 +122,7 @@ void check_further_type(const StrategyArguments& arguments, const Section& secti
     known.insert(known.end(), modelled_of_torch.begin(), modelled_of_torch.end());
     known.insert(known.end(), {"Adam", "AdamW", "Lion", "Lamb"});
     throw RefusedArgument(
-        fmt::format("AttributeError: module 'torch.optim' has no attribute '{}'", type),
+        fmt::format("AssertionError: {} is not a supported DeepSpeed Optimizer", type),
         section.type_name(), did_you_mean(type, known));
   }
   if (std::ranges::count(further_of_deepspeed, lower) == 0) {
@@ -150,6 +143,13 @@ void check_further_type(const StrategyArguments& arguments, const Section& secti
 }
 
 }  // namespace
+
+std::string in_lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char letter) {
+    return 'A' <= letter && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  return text;
+}
 
 // Names of DeepSpeed's own in any case, others as attributes of torch.optim.
 ConfiguredObject optimizer_of(const StrategyArguments& arguments, const Section& section) {

@@ -205,6 +205,24 @@ Program DeepSpeedPartitioned::share_overflow_flag(Rank& rank) {
   return share_flag(rank, site_id(share_overflow));
 }
 
+// stage_1_and_2.py, complete_grad_norm_calculation_for_cpu_offload.
+void DeepSpeedPartitioned::require_gradients() {
+  if (!options_.offloads_optimizer || options_.ignores_unused) {
+    return;
+  }
+  for (const MasterPartition::Piece& piece : partition_->pieces()) {
+    if (!partition_->has_gradient(piece)) {
+      const ParameterPlace place = replica().parameters()[piece.parameter].place;
+      throw ProgramException(
+          site_id(share_norm),
+          fmt::format("AssertionError: This assert indicates that your module has parameters that "
+                      "were not used in producing loss (`{}`; `ignore_unused_parameters` of the "
+                      "configuration is false)",
+                      replica().network().parameter_name(place)));
+    }
+  }
+}
+
 Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& options) {
   const bool is_fp16 = computing_plan().parameter_dtype == DType::fp16;
   MasterPartition::Step step;
@@ -215,6 +233,8 @@ Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& op
   step.may_lack_gradients = options_.offloads_optimizer;  // their memory on the host is there
   if (is_fp16) {
     co_await share_overflow_flag(rank);
+  } else {
+    require_gradients();
   }
   partition_->begin_step(rank, step);
   if (is_fp16) {
@@ -226,6 +246,7 @@ Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& op
       transfers().end_step();
       co_return;
     }
+    require_gradients();
   }
   partition_->update(rank, step);  // 4. the own part
   const SiteId site = site_id(gather_parameters);

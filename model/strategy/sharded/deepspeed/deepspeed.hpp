@@ -69,6 +69,7 @@ class DeepSpeedPartitioned final : public ReplicatedDataParallel {
   void allocate(Rank& rank);
   Program send_states(Rank& rank);
   Program share_overflow_flag(Rank& rank);
+  void require_gradients();
 
   DeepSpeedOptions options_;
   Slice flat_;  ///< all trainable parameters, with padding

@@ -15,6 +15,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
 #include "model/strategy/sharded/deepspeed/optimizer_checks.hpp"
+#include "model/strategy/sharded/deepspeed/removed_keys.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
@@ -107,14 +108,14 @@ void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options
     throw RefusedArgument("DeepSpeedZeroConfig: the stage should be 0, 1, 2 or 3",
                           is_configured ? "config.zero_optimization.stage" : "stage");
   }
-  if (plan.optimizers.size() > 1) {
+  if (plan.optimizers.size() > 1 && plan.fits) {
     throw RefusedArgument(
         "MisconfigurationException: DeepSpeed currently only supports single optimizer, single "
         "optional scheduler.",
         "", "train all parameters by one optimizer, or use ddp or fsdp");
   }
   check_second_partition(plan, options);
-  if (options.stage == 0 && plan.activation_dtype != DType::fp32) {
+  if (options.stage == 0 && plan.activation_dtype != DType::fp32 && plan.fits) {
     throw UnmodelledArgument("stage 0 of DeepSpeed in 16 bits is not modelled; stages 1 to 3 are");
   }
 }
@@ -262,11 +263,15 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     throw ArgumentProblem("`config` of DeepSpeedStrategy is a map, or the path of a JSON file",
                           "config");
   }
+  if (is_configured) {
+    check_removed_keys(plan, arguments);
+  }
   DeepSpeedOptions options = options_from(arguments);
   options.saves_frozen = !StrategyArgumentReader(arguments, deepspeed_arguments())
                               .boolean("exclude_frozen_parameters");
   if (is_configured) {
     check_deepspeed_types(plan, arguments);
+    check_optimizer_section(plan, arguments);
     deepspeed_objects(with_keys_of_today(arguments));
   }
   check_combination(plan, options, is_configured);
@@ -277,7 +282,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
   options.offloads_optimizer = options.offloads_optimizer && options.stage > 0;
   options.drive.optimizer = options.drive.optimizer && options.stage == 3;
   options.drive.parameters = options.drive.parameters && options.stage == 3;
-  if (options.stage == 0) {
+  if (options.stage == 0 || (options.stage < 3 && !plan.fits)) {
     return std::make_unique<DeepSpeedReplicated>(plan, options);
   }
   if (options.stage == 3) {

@@ -185,6 +185,7 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& given) {
   options.use_multi_rank_bucket_allreduce =
       configuration.boolean(zero + "use_multi_rank_bucket_allreduce", true);
   options.round_robin_gradients = configuration.boolean(zero + "round_robin_gradients", false);
+  options.ignores_unused = configuration.boolean(zero + "ignore_unused_parameters", true);
   options.reduce_bucket_size = configuration.integer(zero + "reduce_bucket_size", 500'000'000, 1);
   options.sub_group_size = configuration.integer(zero + "sub_group_size", 1'000'000'000, 1);
   options.prefetch_bucket_size =

@@ -31,6 +31,7 @@ const Names known_keys = {"zero_optimization.stage",
                           "zero_optimization.stage3_max_live_parameters",
                           "zero_optimization.stage3_max_reuse_distance",
                           "zero_optimization.zero_hpz_partition_size",
+                          "zero_optimization.ignore_unused_parameters",
                           "zero_optimization.offload_optimizer.device",
                           "zero_optimization.offload_optimizer.nvme_path",
                           "zero_optimization.offload_optimizer.buffer_count",
@@ -52,6 +53,7 @@ const Names known_keys = {"zero_optimization.stage",
                           "fp16.consecutive_hysteresis",
                           "bf16.enabled",
                           "communication_data_type",
+                          "data_types.grad_accum_dtype",
                           "optimizer.type",
                           "optimizer.legacy_fusion",
                           "optimizer.params",
@@ -63,7 +65,6 @@ const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
                             "zero_optimization.allgather_partitions",
                             "zero_optimization.load_from_fp32_weights",
                             "zero_optimization.elastic_checkpoint",
-                            "zero_optimization.ignore_unused_parameters",
                             "zero_optimization.legacy_stage1",
                             "zero_optimization.stage3_gather_16bit_weights_on_model_save",
                             "zero_optimization.stage3_gather_fp16_weights_on_model_save",
@@ -152,6 +153,7 @@ const std::vector<UnmodelledKey> unmodelled_keys = {
      "parameters are fetched by all_gather"},
     {"activation_checkpointing", "`checkpoint: true` of a Sequential is modelled"},
     {"sparse_gradients", "dense gradients are modelled"},
+    {"sparse_attention", ""},
     {"gradient_predivide_factor", "division by the number of ranks is modelled"},
     {"data_types", ""},
     {"amp", "fp16 and bf16 by `precision` are modelled"},
@@ -292,6 +294,29 @@ bool is_former_zero(std::string_view key, const StrategyArguments::Value& value)
   return key == "zero_optimization" && std::holds_alternative<bool>(value);
 }
 
+bool is_empty_map(const StrategyArguments::Value& value) {
+  const auto* list = std::get_if<std::vector<std::string>>(&value);
+  return list != nullptr && list->empty();
+}
+
+// DeepSpeedZeroConfig takes a field by either name and forbids what is left over; "auto" is dropped
+// before (runtime/config_utils.py).
+void check_names_of_field(const StrategyArguments& arguments, const std::string& given,
+                          const std::string& of_today) {
+  const auto counts = [&arguments](const std::string& key) {
+    const StrategyArguments::Value* value = arguments.find("config." + key);
+    const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+    return value != nullptr && (text == nullptr || *text != "auto");
+  };
+  if (given != of_today && counts(given) && counts(of_today)) {
+    throw RefusedArgument(
+        fmt::format("ValidationError: DeepSpeedZeroConfig: Extra inputs are not permitted: `{}` "
+                    "and `{}` are names of one field",
+                    given, of_today),
+        "config." + given, "leave one of them out");
+  }
+}
+
 }  // namespace
 
 StrategyArguments with_keys_of_today(const StrategyArguments& arguments) {
@@ -322,6 +347,7 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
       continue;
     }
     const std::string key(key_of_today(name.substr(prefix.size())));
+    check_names_of_field(arguments, name.substr(prefix.size()), key);
     if (find_name(former_switches, key) != nullptr || is_former_zero(key, value)) {
       continue;
     }
@@ -331,6 +357,10 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
           "`gradient_accumulation_steps` must not be in a DeepSpeed configuration: Lightning sets "
           "them itself",
           name, "write trainer.accumulate_grad_batches in their place");
+    }
+    const bool is_known = std::ranges::count(known_keys, key) != 0;
+    if (is_group(key) && is_empty_map(value)) {
+      continue;
     }
     if (is_group(key)) {
       throw ArgumentProblem(
@@ -342,7 +372,7 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
     const auto unmodelled = std::ranges::find_if(
         unmodelled_keys,
         [&key](const UnmodelledKey& known) { return is_or_is_below(key, known.name); });
-    if (unmodelled != unmodelled_keys.end()) {
+    if (unmodelled != unmodelled_keys.end() && !is_known) {
       const bool is_off =
           is_switched_off(arguments, unmodelled->name) || is_number_of_checkpoints(key);
       if (!is_off && !asks_for_nothing(value)) {
@@ -351,8 +381,7 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
                         unmodelled->instead.empty() ? "" : ": ", unmodelled->instead),
             name);
       }
-    } else if (std::ranges::count(known_keys, key) == 0 && !is_among(ignored_keys, key) &&
-               !is_parameter(key)) {
+    } else if (!is_known && !is_among(ignored_keys, key) && !is_parameter(key)) {
       throw ArgumentProblem(fmt::format("DeepSpeed has no configuration key `{}`", key), name,
                             remedy_for_key(key));
     }

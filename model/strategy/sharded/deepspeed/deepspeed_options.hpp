@@ -34,6 +34,8 @@ struct DeepSpeedOptions {
   /// ZeRO++, hpZ: ranks that gather among themselves what was gathered before in a step.
   int64_t second_partition_ranks = 1;
 
+  /// False: a step with an offloaded optimizer asks for a gradient of every parameter.
+  bool ignores_unused = true;
   bool offloads_optimizer = false;
   bool offloads_parameters = false;
   DriveOptions drive;  ///< of what is offloaded further

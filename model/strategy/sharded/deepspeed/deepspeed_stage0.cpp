@@ -60,7 +60,8 @@ Program FlatReduction::settle(Rank& rank) {
 }
 
 DeepSpeedReplicated::DeepSpeedReplicated(const TrainingPlan& plan, const DeepSpeedOptions& options)
-    : ReplicatedDataParallel(plan, plan, gradients_reduced), options_(options) {}
+    : ReplicatedDataParallel(plan, in_deepspeed_types(plan), gradients_reduced),
+      options_(options) {}
 
 Program DeepSpeedReplicated::setup(Rank& rank, Stage stage) {
   if (!replica().is_allocated()) {

@@ -34,7 +34,8 @@ class FlatReduction final : public GradientExchange {
   std::vector<Bytes> exchanged_bytes_;
 };
 
-/// DeepSpeed without ZeRO: every rank holds and updates everything.
+/// DeepSpeed without ZeRO: every rank holds and updates everything. An engine that only evaluates
+/// is one, but for stage 3.
 class DeepSpeedReplicated final : public ReplicatedDataParallel {
  public:
   DeepSpeedReplicated(const TrainingPlan& plan, const DeepSpeedOptions& options);

@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "model/strategy/layout/shard_kinds.hpp"
@@ -105,6 +107,9 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
                                                     : std::vector<size_t>());
   }
   fetcher_.emplace(options_, *partitions_, std::move(parameters_of_modules));
+  if (!plan().fits) {
+    co_return;
+  }
   master_.emplace(replica_, partitions_->trainable(),
                   layout_of_parts(partitions_->trainable(), rank.world_size()),
                   options_.offloads_optimizer ? host_device : DeviceId{0}, true);
@@ -182,11 +187,22 @@ void DeepSpeedSharded::leave(Rank& rank, size_t layer, bool backward) {
   }
 }
 
+// runtime/engine.py: an engine that only evaluates has none.
+void DeepSpeedSharded::require_optimizer(const char* use) const {
+  if (!master_) {
+    throw ProgramException(
+        site_id(update),
+        fmt::format("AssertionError: must provide optimizer during init in order to use {}", use));
+  }
+}
+
 // One iteration
 
 Program DeepSpeedSharded::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
-  co_await reduction_->settle(rank);
+  if (reduction_) {
+    co_await reduction_->settle(rank);
+  }
   transfers_.begin_forward(options.training);
   co_await fetcher_->begin_micro_batch(rank);
   replica_.begin_forward(rank, batch, options);
@@ -207,6 +223,7 @@ Program DeepSpeedSharded::forward(Rank& rank, const Batch& batch, const StepOpti
 }
 
 Program DeepSpeedSharded::backward(Rank& rank, const StepOptions& asked) {
+  require_optimizer("backward");
   StepOptions options = asked;
   if (computing_plan_.parameter_dtype == DType::fp16) {
     options.loss_factor *= loss_scale_of(scaler_);
@@ -261,6 +278,7 @@ void DeepSpeedSharded::update_parameters(Rank& rank, const MasterPartition::Step
 }
 
 Program DeepSpeedSharded::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  require_optimizer("step");
   const bool is_fp16 = computing_plan_.parameter_dtype == DType::fp16;
   MasterPartition::Step step;
   step.options = options_.with_clipping(options);
@@ -292,18 +310,22 @@ Program DeepSpeedSharded::optimizer_step(Rank& rank, const UpdateOptions& option
 }
 
 Program DeepSpeedSharded::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
-  master_->drop_gradients(rank);
+  if (master_) {
+    master_->drop_gradients(rank);
+  }
   replica_.zero_gradients(rank, optimizer, set_to_none);
   co_return;
 }
 
 std::vector<HeldParameter> DeepSpeedSharded::held_parameters() {
-  std::vector<HeldParameter> held = master_->held_parameters();
+  std::vector<HeldParameter> held =
+      master_ ? master_->held_parameters() : std::vector<HeldParameter>();
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
     const Slice& part = partitions_->part_of(index);
     const int64_t first = partitions_->index() * part.elements;
     const int64_t elements = std::min(part.elements, partitions_->elements_of(index) - first);
-    if (!replica_.parameters()[index].trainable && elements > 0) {
+    const bool is_here = !master_ || !replica_.parameters()[index].trainable;
+    if (is_here && elements > 0) {
       held.push_back({index, first, part.part(0, elements)});
     }
   }
@@ -327,11 +349,13 @@ Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest requ
       saved.model += partitions_->part_of(index).bytes();
     }
   }
-  const int tensors = 1 + state_tensors(plan().optimizers.front());
-  const int64_t in_memory =
-      master_->is_on_drive() ? master_->elements_in_memory() : master_->layout().shard_elements();
-  // In fp32 whatever the model's own type is. Files of the drive are copied as they are.
-  saved.partition = Bytes(size_of(DType::fp32)) * in_memory * tensors + master_->bytes_on_drive();
+  if (master_) {
+    const int tensors = 1 + state_tensors(plan().optimizers.front());
+    const int64_t in_memory =
+        master_->is_on_drive() ? master_->elements_in_memory() : master_->layout().shard_elements();
+    // In fp32 whatever the model's own type is. Files of the drive are copied as they are.
+    saved.partition = Bytes(size_of(DType::fp32)) * in_memory * tensors + master_->bytes_on_drive();
+  }
   const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
   fetcher_->gather_persistent(rank);
   co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);

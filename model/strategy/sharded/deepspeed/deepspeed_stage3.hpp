@@ -39,6 +39,7 @@ class DeepSpeedSharded final : public DistributedStrategy {
  private:
   ShardLayout layout_of_parts(const std::vector<size_t>& parameters, int32_t ranks) const;
   Program allocate(Rank& rank);
+  void require_optimizer(const char* use) const;
   void enter(Rank& rank, size_t layer);
   void run_again(Rank& rank, size_t layer);
   void leave(Rank& rank, size_t layer, bool backward);

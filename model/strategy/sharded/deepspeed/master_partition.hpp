@@ -70,6 +70,8 @@ class MasterPartition {
   /// What comes from here on is the last of the gradients before a step; else more are added.
   void note_boundary(bool at_boundary) { at_boundary_ = at_boundary; }
   bool has_gradients() const { return gradient_.buffer != no_buffer; }
+  /// Since the last step.
+  bool has_gradient(const Piece& piece) const { return taken_.contains(piece.position); }
   /// A backward has reduced its gradients, of which this rank need not have any.
   void note_reduction() { is_reduced_ = true; }
 

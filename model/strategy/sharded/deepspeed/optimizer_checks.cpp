@@ -7,6 +7,7 @@
 #include <span>
 
 #include "model/strategy/local_model/optimizer.hpp"
+#include "model/strategy/sharded/deepspeed/configuration_section.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
 
@@ -98,6 +99,24 @@ void check_on_host(std::string_view name, const TrainingPlan& plan,
 bool may_update_offloaded(std::string_view optimizer, const Version& deepspeed) {
   return deepspeed < first_that_forces ||
          is_among_classes(classes_in_host_memory, optimizer, deepspeed);
+}
+
+// DEEPSPEED_OPTIMIZERS of runtime/config.py: 0.19.6 has these three, 0.19.7 has not, and
+// torch.optim neither.
+void check_optimizer_section(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  constexpr Version first_without{0, 19, 7};
+  constexpr std::array<std::string_view, 3> compressed = {"onebitadam", "zerooneadam",
+                                                          "onebitlamb"};
+  const std::string key = "config.optimizer.type";
+  const std::string type = arguments.text(key, "");
+  if (plan.deepspeed >= first_without && plan.fits &&
+      std::ranges::count(compressed, in_lower_case(type)) != 0) {
+    throw RefusedArgument(
+        fmt::format("AssertionError: {} is not a supported DeepSpeed Optimizer: 0.19.7 has removed "
+                    "the 1-bit optimizers",
+                    type),
+        key, "use Adam, AdamW or Lion");
+  }
 }
 
 void check_client_optimizer(const TrainingPlan& plan, const StrategyArguments& arguments,

@@ -10,6 +10,8 @@ namespace lockstep {
 void check_client_optimizer(const TrainingPlan& plan, const StrategyArguments& arguments,
                             const DeepSpeedOptions& options);
 
+/// A class of the configuration that this release has no more.
+void check_optimizer_section(const TrainingPlan& plan, const StrategyArguments& arguments);
 /// Whether the engine of this release lets a class update what is offloaded, without
 /// `zero_force_ds_cpu_optimizer: false`.
 bool may_update_offloaded(std::string_view optimizer, const Version& deepspeed);

@@ -65,7 +65,7 @@ TEST_CASE("no_sync is no cause where each rank keeps all gradients anyway") {
   CHECK_FALSE(says(fix, "no_sync"));
 }
 
-TEST_CASE("nobody is told to recompute activations who does so already") {
+TEST_CASE("recomputing activations is not proposed to a model that does so already") {
   CHECK(says(fix_of(training(fsdp + accumulating)), "recompute activations"));
   const std::string fix =
       fix_of(training("strategy: {FSDPStrategy: {auto_wrap_policy: [Linear], "

@@ -1,4 +1,5 @@
 // What torch raises where a scheduler is made, with torch's words and the place of the argument.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/unit/trainer/scenario_text.hpp"
@@ -52,6 +53,27 @@ std::string load_error_of(const std::string& scheduler) {
 }
 
 }  // namespace
+
+// deepspeed/runtime/lr_schedules.py, _initialize_momentum: the beta is set as it is given, and Adam
+// divides by 1 - beta^step.
+TEST_CASE("OneCycle of DeepSpeed that makes a beta 1 is not modelled") {
+  const auto of_momentum = [](const std::string& momentum) {
+    const Scenario scenario = scenario_of(
+        "version: 1\ntrainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: "
+        "{DeepSpeedStrategy: {config: {optimizer: {type: Adam, params: {lr: 0.1}}, scheduler: "
+        "{type: OneCycle, params: {cycle_min_lr: 0.1, cycle_max_lr: 0.2" +
+        momentum + "}}}}}}\n");
+    const Preparation preparation = prepare(scenario, standard_strategies());
+    return std::ranges::count_if(preparation.problems, [](const Problem& problem) {
+      return problem.kind == Problem::Kind::unsupported &&
+             problem.message.find("momentum of 1 or more") != std::string::npos;
+    });
+  };
+  CHECK(of_momentum(", cycle_max_mom: 1.0") == 1);
+  CHECK(of_momentum(", cycle_min_mom: 1.5") == 1);
+  CHECK(of_momentum(", cycle_max_mom: 0.99") == 0);
+  CHECK(of_momentum(", cycle_max_mom: 1.0, cycle_momentum: false") == 0);
+}
 
 TEST_CASE("OneCycleLR and CyclicLR refuse what torch refuses") {
   refuses_scheduler("{OneCycleLR: {total_steps: 10}}", "missing a required argument: 'max_lr'");

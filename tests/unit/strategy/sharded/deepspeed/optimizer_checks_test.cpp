@@ -144,4 +144,14 @@ TEST_CASE("which optimizers DeepSpeed has tested depends on the class and the re
   CHECK_NOTHROW(made({lion(false)}, stage_0));
 }
 
+// runtime/config.py: DEEPSPEED_OPTIMIZERS of 0.19.6 has the 1-bit optimizers, that of 0.19.7 has
+// not; before, without ZeRO, they train, which is not modelled.
+TEST_CASE("1-bit optimizers are refused by the releases that have none") {
+  StrategyArguments compressed;
+  compressed.set("config.optimizer.type", std::string("OneBitAdam"));
+  CHECK_THROWS_WITH(made({adamw(false), {0, 19, 7}}, compressed),
+                    Contains("OneBitAdam is not a supported DeepSpeed Optimizer"));
+  CHECK_THROWS_AS(made({adamw(false), {0, 19, 6}}, compressed), UnmodelledArgument);
+}
+
 }  // namespace optimizer_checks_test
