@@ -81,6 +81,13 @@ void Progress::step(const std::string& what) {
   step_ = printable(what);
 }
 
+void Progress::announce(const std::string& what) {
+  const std::lock_guard lock(guard_);
+  if (thread_.joinable() && !end_) {
+    write_line(printable(what) + "\n");
+  }
+}
+
 std::string Progress::line(double seconds) const {
   std::string text = fmt::format("{:.0f} s", seconds);
   if (cases_ > 1) {

@@ -25,6 +25,8 @@ class Progress {
   void end();
   /// What is done within the case: "schedule 12".
   void step(const std::string& what);
+  /// A line that stays, written at once.
+  void announce(const std::string& what);
 
  private:
   void show();

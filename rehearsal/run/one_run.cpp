@@ -11,6 +11,7 @@
 #include "rehearsal/run/kernels.hpp"
 #include "rehearsal/run/process_run.hpp"
 #include "rehearsal/run/run_basis.hpp"
+#include "rehearsal/run/run_forecast.hpp"
 #include "rehearsal/run/scenario_places.hpp"
 #include "rehearsal/run/servers.hpp"
 #include "rehearsal/run/steps_of_run.hpp"
@@ -60,11 +61,8 @@ void add_problems(OneRun& run, const std::vector<Problem>& problems) {
   run.problems.insert(run.problems.end(), problems.begin(), problems.end());
 }
 
-bool is_fatal(const Problem& problem) { return problem.stops(); }
-
 bool may_run(const OneRun& run) {
-  return run.preparation.runnable() &&
-         std::none_of(run.problems.begin(), run.problems.end(), is_fatal);
+  return run.preparation.runnable() && std::ranges::none_of(run.problems, &Problem::stops);
 }
 
 SourcePlace place_of_machine(const Scenario& scenario) {
@@ -102,6 +100,10 @@ bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
 
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
               const FaultPlan& faults, const ProgramOfRank& program, Folding& folding) {
+  if (request.simulated_ranks_max && simulated_ranks(run) > *request.simulated_ranks_max) {
+    return;
+  }
+  tell_forecast(run, scenario, request);
   const NamedCalibration named = calibration_of(scenario, run.machine);
   add_problems(run, named.problems);
   if (!named.problems.empty()) {
@@ -210,8 +212,7 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
     }
   }
   const ByRank<RankLog>& ranks = run.preparation.log->ranks;
-  const auto stopped = std::find_if(
-      ranks.begin(), ranks.end(), [](const RankLog& rank) { return rank.statement_limit_reached; });
+  const auto stopped = std::ranges::find_if(ranks, &RankLog::statement_limit_reached);
   if (stopped == ranks.end()) {
     return "";
   }

@@ -39,6 +39,7 @@ struct RunRequest {
   Attempt attempt{};         ///< of an elastic launcher
   int32_t stands_for = 1;    ///< one device, in place of so many ranks
   bool runs_classes = true;  ///< simulated: one rank may run for all that do the same
+  std::optional<int32_t> simulated_ranks_max{};  ///< simulated: with more of these nothing runs
   /// Where that does not end well, every rank runs, so that findings can name all of them.
   bool names_all_ranks = true;
   /// The one device evaluates every sample as often as the ranks do that it stands for.
@@ -53,7 +54,8 @@ struct RunRequest {
   Arithmetic arithmetic = Arithmetic::always;                       ///< simulated
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range
-  Progress* progress = nullptr;  ///< simulated: gets the steps of rank 0; outlives the run
+  /// Simulated: gets the steps of rank 0, and what a run of many ranks will take; outlives the run.
+  Progress* progress = nullptr;
 };
 
 /// One run of one scenario, with what it stood on.
