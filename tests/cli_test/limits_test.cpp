@@ -1,6 +1,7 @@
 // A limit ends a command in time, wherever it is; what is known by then is shown as partial.
-#include <catch2/catch.hpp>
+#include <fmt/format.h>
 
+#include <catch2/catch.hpp>
 #include <chrono>
 
 #include "tests/cli_test/program.hpp"
@@ -131,6 +132,22 @@ TEST_CASE("a training that is stopped reports its first steps, as partial") {
   CHECK(interrupted.output.find("the command was interrupted") != std::string::npos);
   const Ended shown = run_program("run " + file + " --time-limit 2 --progress", "2>&1 >/dev/null");
   CHECK(shown.output.find(" of 5000000") != std::string::npos);
+}
+
+TEST_CASE("what a run of many ranks that differ will take is said before it begins") {
+  const Folder folder;
+  std::string text =
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 64}\n"
+      "model: {layers: [{Linear: [8, 8]}], input: [8], loss: MSELoss}\n"
+      "trainer: {accelerator: gpu, devices: 8, num_nodes: 64, strategy: ddp, max_steps: 2}\n"
+      "data: {train: {samples: 100_000, batch_size: 4}}\nverify: {numerics: false}\nfaults:\n";
+  for (int rank = 0; rank < 512; ++rank) {
+    text += fmt::format("  - {{straggler: {{slowdown: 1.{:03}, rank: {}}}}}\n", rank + 1, rank);
+  }
+  const std::string run = "run " + folder.write("paces.yaml", text) + " --time-limit 10";
+  const Ended shown = run_program(run + " --progress", "2>&1 >/dev/null");
+  CHECK(shown.output.starts_with("\r512 ranks differ, so each is simulated: about "));
+  CHECK(run_program(run, "2>&1 >/dev/null").output.empty());
 }
 
 TEST_CASE("more settings than anyone writes by hand are refused at once") {
