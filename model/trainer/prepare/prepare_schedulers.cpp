@@ -268,6 +268,17 @@ class SchedulerReader {
     of.low_momentum = arguments_.number("cycle_min_mom", of.low_momentum, 9);
     of.high_momentum = arguments_.number("cycle_max_mom", of.high_momentum, 10);
     of.momentum_decay_rate = arguments_.number("decay_mom_rate", 0, 11);
+    // lr_schedules.py, _get_scale_factor: 0.19.4 has stairs, 0.19.3 takes their counts and has
+    // none.
+    constexpr Version first_with_stairs{0, 19, 4};
+    const bool has_stairs = arguments_.number("cycle_first_stair_count", 0, 5) > 0 ||
+                            arguments_.number("cycle_second_stair_count", 0, 6) > 0;
+    if (has_stairs && deepspeed_release(*preparation_.scenario, preparation_.placement.lightning) >=
+                          first_with_stairs) {
+      add_problem(preparation_, Kind::unsupported, object_.place,
+                  "OneCycle in stairs, as DeepSpeed from 0.19.4 on has it, is not modelled",
+                  "leave `cycle_first_stair_count` and `cycle_second_stair_count` out");
+    }
     // Adam divides by 1 - beta^step; DeepSpeed sets the beta without a look at it.
     if (of.cycles_momentum && std::max(of.low_momentum, of.high_momentum) >= 1) {
       add_problem(preparation_, Kind::unsupported, object_.place,
