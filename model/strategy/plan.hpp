@@ -45,6 +45,10 @@ struct TrainingPlan {
   bool is_on_gpu = true;
   /// Whether torch has streams for the devices: on CPUs from 2.7 on (pytorch pull request 145935).
   bool has_streams = true;
+  bool is_fitted = true;  ///< false: the script validates, tests or predicts alone
+  /// FSDP1 with original parameters takes units of which a part is frozen: torch from 2.1 on
+  /// (pytorch pull request 98221).
+  bool takes_partly_frozen_units = true;
   /// Makes every tensor of a layer its own operand, as when values are computed.
   bool numerics = false;
   /// With numerics: the operations of a run with values, but no buffer carries values.

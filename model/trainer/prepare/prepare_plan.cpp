@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/prepare_optimizer.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
@@ -66,6 +67,13 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.autocast_of_cuda = !preparation.placement.cpu;
   plan.is_on_gpu = !preparation.placement.cpu;
   plan.has_streams = plan.is_on_gpu || torch >= Version{2, 7, 0};
+  const Hook* main = scenario.program ? scenario.program->find("main") : nullptr;
+  plan.is_fitted = main == nullptr || find_statement(*main, StatementKind::fit) != nullptr;
+  // Lightning up to 2.0 came with torch up to 2.0.
+  const bool is_older = program.trainer.lightning < Version{2, 1, 0};
+  plan.takes_partly_frozen_units =
+      version_asked(scenario, "torch").value_or(is_older ? Version{2, 0, 0} : torch) >=
+      Version{2, 1, 0};
   plan.synchronises_batch_norm =
       value_or(scenario.trainer->sync_batchnorm, false) &&
       preparation.placement.traits.statistics == StatisticsSharing::converts;
