@@ -8,6 +8,15 @@ using enum ObjectRole;
 
 constexpr std::string_view up_to_1_6 = "versions: {lightning: \"1.6\"}";
 constexpr std::string_view up_to_1_9 = "versions: {lightning: \"1.9\"}";
+constexpr std::string_view torch_1 = "versions: {lightning: \"1.9\", torch: \"1.13\"}";
+constexpr std::string_view validated_alone =
+    "versions: {lightning: \"1.9\"}\n"
+    "model: {input: [2], layers: [{Linear: {in_features: 2, out_features: 1, initial: {weight: "
+    "[[0.5, -0.5]], bias: [0]}}}]}\n"
+    "data: {val: {samples: 32, batch_size: 8}}\n"
+    "program: {main: [validate], validation_step: [forward]}";
+constexpr std::string_view raises_in_fit =
+    "FairScale has no find_unused_parameters, so that every fit raises; a validation does not";
 constexpr std::string_view of_tpus = "cluster: {preset: tpu-v3-8, nodes: 1}";
 constexpr std::string_view of_tpus_up_to_1_9 =
     "cluster: {preset: tpu-v3-8, nodes: 1}\nversions: {lightning: \"1.9\"}";
@@ -162,11 +171,12 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "MegatronStrategy",
      "{tensor_model_parallel_size: 2, micro_batch_size: 2, global_batch_size: 8}"},
     {strategy, "ddp_sharded", "", up_to_1_9},
-    {strategy, "ddp_sharded_find_unused_parameters_false", "", up_to_1_9},
-    {strategy, "ddp_sharded_spawn", "", up_to_1_9},
-    {strategy, "ddp_sharded_spawn_find_unused_parameters_false", "", up_to_1_9},
+    {strategy, "ddp_sharded_find_unused_parameters_false", "", validated_alone, raises_in_fit},
+    {strategy, "ddp_sharded_spawn", "", torch_1},
+    {strategy, "ddp_sharded_spawn_find_unused_parameters_false", "", validated_alone,
+     raises_in_fit},
     {strategy, "DDPShardedStrategy", "{broadcast_buffers: false}", up_to_1_9},
-    {strategy, "DDPSpawnShardedStrategy", "", up_to_1_9},
+    {strategy, "DDPSpawnShardedStrategy", "", torch_1},
     {strategy, "ddp_fully_sharded", "", up_to_1_9},
     {strategy, "DDPFullyShardedStrategy", "{bucket_cap_mb: 0, auto_wrap_policy: [Linear]}",
      up_to_1_9},

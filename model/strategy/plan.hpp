@@ -44,7 +44,7 @@ struct TrainingPlan {
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
   Version deepspeed{0, 19, 8};  ///< whose engine trains, where one does
-  bool fits = true;             ///< false: nothing is trained, but only evaluated
+  bool is_fitted = true;        ///< false: nothing is trained, but only evaluated
   int64_t batch_size = 0;       ///< of the training's loader, 1 where it has several; 0: not known
   int64_t accumulated_batches = 1;
   int32_t world_size = 0;  ///< ranks of the run; 0: not known
@@ -52,6 +52,9 @@ struct TrainingPlan {
   bool is_on_gpu = true;
   /// Whether torch has streams for the devices: on CPUs from 2.7 on (pytorch pull request 145935).
   bool has_streams = true;
+  /// FSDP1 with original parameters takes units of which a part is frozen: torch from 2.1 on
+  /// (pytorch pull request 98221).
+  bool takes_partly_frozen_units = true;
   /// Makes every tensor of a layer its own operand, as when values are computed.
   bool numerics = false;
   /// With numerics: the operations of a run with values, but no buffer carries values.

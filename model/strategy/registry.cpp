@@ -106,11 +106,7 @@ StrategyRegistry standard_strategies() {
     entry.other_classes = {{"DDPSpawnStrategy", spawned_ddp_arguments()}};
     registry.add(std::move(entry));
   }
-  StrategyEntry spawned = sharded_data_parallel();
-  spawned.name = "ddp_sharded_spawn";
-  spawned.class_name = "DDPSpawnShardedStrategy";
-  spawned.arguments.push_back(start_method_of_spawn);
-  registry.add(std::move(spawned));
+  registry.add(spawned_sharded_data_parallel());
   return registry;
 }
 

@@ -72,7 +72,7 @@ constexpr auto torch_optimizers = std::to_array<ClassRow>({
     {"QAdamOptimizer",
      "lr:float warmup_steps:int betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
     {"ZeroRedundancyOptimizer",
-     "optimizer_class parameters_as_bucket_view:bool overlap_with_ddp:bool lr:float "
+     "optimizer_class process_group parameters_as_bucket_view:bool overlap_with_ddp:bool lr:float "
      "momentum:float betas:list eps:float weight_decay:float dampening:float nesterov:bool "
      "maximize:bool amsgrad:bool lr_decay:float initial_accumulator_value:float rho:float "
      "momentum_decay:float decoupled_weight_decay:bool alpha:float centered:bool etas:list "

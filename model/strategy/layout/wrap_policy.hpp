@@ -13,6 +13,9 @@ struct WrappedModule {
   size_t first = 0;
   size_t last = 0;
   bool contains(size_t layer) const { return first <= layer && layer <= last; }
+  bool contains(const WrappedModule& inner) const {
+    return first <= inner.first && inner.last <= last;
+  }
   bool operator==(const WrappedModule&) const = default;
 };
 

@@ -18,6 +18,7 @@ constexpr auto arguments_of_versions = std::to_array<ArgumentOfVersions>({
     {"DDPStrategy", "start_method", v2_0},
     {"DDPSpawnStrategy", "timeout", v1_7},
     {"DDPSpawnStrategy", "start_method", v1_7},
+    {"DDPShardedStrategy", "model_averaging_period", v1_5},
     {"DDPShardedStrategy", "timeout", v1_7},
     {"DDPSpawnShardedStrategy", "timeout", v1_7},
     {"DDPSpawnShardedStrategy", "start_method", v1_7},
@@ -47,8 +48,10 @@ struct VersionedArgument {
 };
 // FSDPStrategy of 2.0 leaves to torch what it does not name, hands it the default process group and
 // saves as the native strategy of 1.x did. Until 2.6 mixed precision is autocast over parameters
-// that are gathered in fp32. XLAStrategy of 2.0 and TPUSpawnStrategy send nothing at the start,
-// save by xm.save, and broadcast what rank 0 has, whatever `src` says.
+// that are gathered in fp32. Sharded plugins of 1.4 have no block_backward_sync of their own and
+// wrap the model without a fit, too, and OSS is not told to send fp16 by the spawned one until 1.8
+// (overrides/fairscale.py). XLAStrategy of 2.0 and TPUSpawnStrategy send nothing at the start, save
+// by xm.save, and broadcast what rank 0 has, whatever `src` says.
 constexpr auto versioned = std::to_array<VersionedArgument>({
     {"fsdp_native", v1_7, v2_0, "default_process_group=true"},
     {"fsdp", v2_0, v2_1, "default_process_group=true"},
@@ -57,6 +60,11 @@ constexpr auto versioned = std::to_array<VersionedArgument>({
     {"fsdp", v2_0, v2_1, "gathers_optimizer_state=false"},
     {"fsdp", v2_0, v2_1, "clips_by_own_norm=true"},
     {"fsdp", v2_0, v2_6, "wide_mixed_precision=true"},
+    {"ddp_sharded", {}, v1_5, "wraps_without_fit=true"},
+    {"ddp_sharded", {}, v1_5, "accumulates_under_no_sync=false"},
+    {"ddp_sharded_spawn", {}, v1_5, "wraps_without_fit=true"},
+    {"ddp_sharded_spawn", {}, v1_5, "accumulates_under_no_sync=false"},
+    {"ddp_sharded_spawn", {}, v1_8, "broadcasts_fp16=false"},
     {"xla", {}, v2_1, "sync_module_states=false"},
     {"xla", {}, v2_1, "saves_on_all_ranks=true"},
     {"xla", {}, v2_1, "has_root=false"},

@@ -131,6 +131,13 @@ void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPl
   };
   plan.sharding = truth("parameters_as_bucket_view") ? Sharding::zero_redundancy_in_buckets
                                                      : Sharding::zero_redundancy;
+  const PlainValue* const group = optimizer.find("process_group");
+  if (group != nullptr && !group->is_null()) {
+    add_problem(preparation, Kind::unsupported, group->place,
+                "`process_group` of ZeroRedundancyOptimizer is modelled for the group of all ranks "
+                "alone",
+                "leave it out, or write null");
+  }
   if (truth("overlap_with_ddp")) {
     refuse_overlap(preparation, optimizer);
   }
@@ -145,8 +152,9 @@ void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPl
 bool is_read_elsewhere(const std::string& argument) {
   return argument == "name" || argument == "module" || argument == "optimizer_class" ||
          argument == "parameters_as_bucket_view" || argument == "overlap_with_ddp" ||
-         argument == "adamw_mode" || argument == "adam_w_mode" || argument == "set_grad_none" ||
-         argument == "fp32_optimizer_states" || speaks_of_scaling(argument);
+         argument == "process_group" || argument == "adamw_mode" || argument == "adam_w_mode" ||
+         argument == "set_grad_none" || argument == "fp32_optimizer_states" ||
+         speaks_of_scaling(argument);
 }
 
 std::string supported_optimizers() {

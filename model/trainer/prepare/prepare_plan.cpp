@@ -69,9 +69,9 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.orthogonalizes_batches_alone = torch >= Version{1, 12, 0};
   plan.counts_use_under_no_sync = torch < Version{1, 9, 0} || torch >= Version{2, 4, 0};
   plan.deepspeed = deepspeed_release(scenario, program.trainer.lightning);
-  plan.fits = !scenario.program || !scenario.program->find("main") ||
-              find_reached_statement(*scenario.program, *scenario.program->find("main"),
-                                     StatementKind::fit) != nullptr;
+  const Hook* const main = scenario.program ? scenario.program->find("main") : nullptr;
+  plan.is_fitted = main == nullptr ||
+                   find_reached_statement(*scenario.program, *main, StatementKind::fit) != nullptr;
   plan.accumulated_batches = program.trainer.accumulate_grad_batches;
   plan.barrier_is_all_reduce =
       !program.settings.gloo && preparation.placement.device == DeviceType::cuda;
@@ -80,6 +80,11 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.autocast_of_cuda = !preparation.placement.cpu;
   plan.is_on_gpu = !preparation.placement.cpu;
   plan.has_streams = plan.is_on_gpu || torch >= Version{2, 7, 0};
+  // Lightning up to 2.0 came with torch up to 2.0.
+  const bool is_older = program.trainer.lightning < Version{2, 1, 0};
+  plan.takes_partly_frozen_units =
+      version_asked(scenario, "torch").value_or(is_older ? Version{2, 0, 0} : torch) >=
+      Version{2, 1, 0};
   plan.synchronises_batch_norm =
       value_or(scenario.trainer->sync_batchnorm, false) &&
       preparation.placement.traits.statistics == StatisticsSharing::converts;

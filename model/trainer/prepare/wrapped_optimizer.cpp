@@ -13,7 +13,7 @@ std::optional<Object> wrapped_optimizer(const Object& optimizer) {
   held.name = dot == std::string::npos ? *name : name->substr(dot + 1);
   std::erase_if(held.arguments, [](const ObjectArgument& argument) {
     return argument.name == "optimizer_class" || argument.name == "parameters_as_bucket_view" ||
-           argument.name == "overlap_with_ddp";
+           argument.name == "overlap_with_ddp" || argument.name == "process_group";
   });
   return held;
 }

@@ -211,7 +211,7 @@ void check_deepspeed_assertions(const TrainingPlan& plan, const StrategyArgument
   if (!has_deepspeed_configuration(arguments)) {
     return;
   }
-  if (!plan.fits) {
+  if (!plan.is_fitted) {
     check_evaluation(arguments, options);
     return;
   }

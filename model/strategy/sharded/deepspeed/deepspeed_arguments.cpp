@@ -108,14 +108,14 @@ void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options
     throw RefusedArgument("DeepSpeedZeroConfig: the stage should be 0, 1, 2 or 3",
                           is_configured ? "config.zero_optimization.stage" : "stage");
   }
-  if (plan.optimizers.size() > 1 && plan.fits) {
+  if (plan.optimizers.size() > 1 && plan.is_fitted) {
     throw RefusedArgument(
         "MisconfigurationException: DeepSpeed currently only supports single optimizer, single "
         "optional scheduler.",
         "", "train all parameters by one optimizer, or use ddp or fsdp");
   }
   check_second_partition(plan, options);
-  if (options.stage == 0 && plan.activation_dtype != DType::fp32 && plan.fits) {
+  if (options.stage == 0 && plan.activation_dtype != DType::fp32 && plan.is_fitted) {
     throw UnmodelledArgument("stage 0 of DeepSpeed in 16 bits is not modelled; stages 1 to 3 are");
   }
 }
@@ -282,7 +282,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
   options.offloads_optimizer = options.offloads_optimizer && options.stage > 0;
   options.drive.optimizer = options.drive.optimizer && options.stage == 3;
   options.drive.parameters = options.drive.parameters && options.stage == 3;
-  if (options.stage == 0 || (options.stage < 3 && !plan.fits)) {
+  if (options.stage == 0 || (options.stage < 3 && !plan.is_fitted)) {
     return std::make_unique<DeepSpeedReplicated>(plan, options);
   }
   if (options.stage == 3) {

@@ -107,7 +107,7 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
                                                     : std::vector<size_t>());
   }
   fetcher_.emplace(options_, *partitions_, std::move(parameters_of_modules));
-  if (!plan().fits) {
+  if (!plan().is_fitted) {
     co_return;
   }
   master_.emplace(replica_, partitions_->trainable(),

@@ -109,7 +109,7 @@ void check_optimizer_section(const TrainingPlan& plan, const StrategyArguments& 
                                                           "onebitlamb"};
   const std::string key = "config.optimizer.type";
   const std::string type = arguments.text(key, "");
-  if (plan.deepspeed >= first_without && plan.fits &&
+  if (plan.deepspeed >= first_without && plan.is_fitted &&
       std::ranges::count(compressed, in_lower_case(type)) != 0) {
     throw RefusedArgument(
         fmt::format("AssertionError: {} is not a supported DeepSpeed Optimizer: 0.19.7 has removed "
@@ -121,7 +121,7 @@ void check_optimizer_section(const TrainingPlan& plan, const StrategyArguments& 
 
 void check_client_optimizer(const TrainingPlan& plan, const StrategyArguments& arguments,
                             const DeepSpeedOptions& options) {
-  if (!plan.names_optimizer || !plan.fits || arguments.has("config.optimizer.type")) {
+  if (!plan.names_optimizer || !plan.is_fitted || arguments.has("config.optimizer.type")) {
     return;
   }
   for (const OptimizerPlan& optimizer : plan.optimizers) {

@@ -38,7 +38,7 @@ constexpr auto removed_keys = std::to_array<RemovedKey>({
 
 // An engine that only evaluates is given nothing but the types, and of ZeRO stage 3 alone.
 void check_removed_keys(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  if (plan.deepspeed < first_that_rejects || !plan.fits) {
+  if (plan.deepspeed < first_that_rejects || !plan.is_fitted) {
     return;
   }
   for (const RemovedKey& removed : removed_keys) {

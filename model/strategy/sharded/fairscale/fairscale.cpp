@@ -1,16 +1,11 @@
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
 
-#include <array>
-
-#include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/exchange/object_exchange.hpp"
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/local_model/scaled_step.hpp"
-#include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fairscale/fairscale_sites.hpp"
 #include "model/strategy/sharded/norm_of_own_part.hpp"
-#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -76,8 +71,10 @@ Program ShardedDataParallel::setup(Rank& rank, Stage stage) {
   }
   replica().forget_optimizer(rank);
   const bool several_nodes = rank.world_size() > rank.place().local_world_size;
-  constexpr int64_t between_nodes = int64_t{1} << 23;
-  const int64_t buffer = options_.reduce_buffer_size.value_or(several_nodes ? between_nodes : 0);
+  const int64_t usual = several_nodes ? reduce_buffer_size_of_fairscale : 0;
+  // One rank has nothing to reduce.
+  const int64_t buffer =
+      rank.world_size() > 1 ? options_.reduce_buffer_size.value_or(usual) : int64_t{0};
   reduction_.emplace(replica(), owners_, OwnerReductionOptions{buffer, options_.reduce_fp16});
   reduction_->allocate(rank);
   if (options_.sync_models_at_startup) {
@@ -113,6 +110,7 @@ Program ShardedDataParallel::teardown(Rank& rank) {
   if (reduction_) {
     co_await reduction_->settle(rank);
     sends_old_gradients_ = sends_old_gradients_ || reduction_->sends_old_gradients();
+    reduces_twice_ = reduces_twice_ || reduction_->reduces_twice();
     reduction_->release(rank);
     reduction_.reset();
   }
@@ -152,6 +150,7 @@ Program ShardedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& opt
     replica().optimizer_step(rank, *update, site_id(fairscale_sites::update), &owned);
     co_await send_parameters(rank);
   }
+  reduction_->end_step();
   transfers().end_step();
 }
 
@@ -217,80 +216,22 @@ std::vector<KnownDifference> ShardedDataParallel::known_differences() {
         {"FairScale's buffers hold views of gradients, and zero_grad has set gradients "
          "to None (torch from 2.0 on): the buffers are reduced with what an earlier "
          "backward left in them",
-         "set `reduce_buffer_size: 0` of DDPShardedStrategy, or let zero_grad keep the "
+         "set `reduce_buffer_size: 0` of the strategy, or let zero_grad keep the "
          "gradients (`set_to_none: false` of the optimizer)"});
+  }
+  if (plan().world_size != 1 && (reduces_twice_ || (reduction_ && reduction_->reduces_twice()))) {
+    known.push_back(
+        {"outside of no_sync every backward divides by the ranks and reduces what an owner holds, "
+         "with what it has reduced before: gradients of earlier micro-batches count less",
+         options_.accumulates_under_no_sync
+             ? "put every backward but the last of a step under no_sync"
+             : "use Lightning 1.5 or newer, which accumulates under no_sync, or "
+               "accumulate_grad_batches: 1"});
   }
   if (clips_by_own_norm_) {
     known.push_back(norm_of_own_part());
   }
   return known;
-}
-
-namespace {
-
-// pytorch_lightning/strategies/sharded.py up to 1.9, fairscale/nn/data_parallel/sharded_ddp.py.
-constexpr std::array sharded_rows{
-    StrategyArgument{"find_unused_parameters", "bool", "false",
-                     "of torch's DistributedDataParallel, which is not used here",
-                     ArgumentUse::no_effect},
-    StrategyArgument{"broadcast_buffers", "bool", "true",
-                     "rank 0's buffers are everybody's, before each forward"},
-    process_group_backend,
-    process_group_timeout,
-    ddp_comm_hook.with_use(ArgumentUse::unmodelled),
-    ddp_comm_state.with_use(ArgumentUse::unmodelled),
-    ddp_comm_wrapper.with_use(ArgumentUse::unmodelled),
-    model_averaging_period.with_use(ArgumentUse::unmodelled),
-    StrategyArgument{"reduce_buffer_size", "int", "null",
-                     "elements of each owner's buffer for small gradients", ArgumentUse::strategy,
-                     "null: 0 on one node, 8388608 on several"},
-    StrategyArgument{"reduce_fp16", "bool", "false",
-                     "gradients travel in fp16, where no buffer is used"},
-    StrategyArgument{"sync_models_at_startup", "bool", "true",
-                     "rank 0's parameters and buffers are everybody's at the beginning"},
-    StrategyArgument{"auto_refresh_trainable", "bool", "true",
-                     "looks in every forward for parameters that have been frozen or unfrozen",
-                     ArgumentUse::unmodelled},
-    StrategyArgument{"warn_on_trainable_params_changed", "bool", "true",
-                     "warns where parameters have been frozen or unfrozen", ArgumentUse::no_effect},
-};
-
-ShardedDataParallelOptions sharded_options_from(const TrainingPlan& plan,
-                                                const StrategyArguments& arguments) {
-  const StrategyArgumentReader read(arguments, sharded_rows);
-  ShardedDataParallelOptions options;
-  if (arguments.has("reduce_buffer_size")) {
-    options.reduce_buffer_size = read.integer("reduce_buffer_size");
-    if (*options.reduce_buffer_size < 0) {
-      throw ArgumentProblem("strategy argument reduce_buffer_size must be at least 0",
-                            "reduce_buffer_size");
-    }
-  }
-  options.broadcast_buffers = read.boolean("broadcast_buffers");
-  options.sync_models_at_startup = read.boolean("sync_models_at_startup");
-  options.reduce_fp16 = read.boolean("reduce_fp16");
-  if (plan.types().is_mixed() && plan.activation_dtype == DType::fp16) {
-    options.clips_by_whole_norm = true;
-    options.broadcast = ShardedDataParallelOptions::Broadcast::half_between_nodes;
-  }
-  return options;
-}
-
-}  // namespace
-
-StrategyEntry sharded_data_parallel() {
-  StrategyEntry entry;
-  entry.name = "ddp_sharded";
-  entry.class_name = "DDPShardedStrategy";
-  entry.traits = {
-      .loss_scaling = LossScaling::of_trainer, .takes_apex = false, .takes_tensor_norms = true};
-  entry.traits.world_is_data_parallel = true;
-  entry.arguments = {sharded_rows.begin(), sharded_rows.end()};
-  add_steps(fairscale_sites::every_step, entry.sites);
-  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<ShardedDataParallel>(plan, sharded_options_from(plan, arguments));
-  };
-  return entry;
 }
 
 }  // namespace lockstep

@@ -11,6 +11,9 @@ namespace lockstep {
 
 struct StrategyEntry;
 
+/// Elements; FairScale's own default, which Lightning keeps between nodes.
+inline constexpr int64_t reduce_buffer_size_of_fairscale = int64_t{1} << 23;
+
 /// Arguments of FairScale's ShardedDataParallel and OSS, as Lightning 1.x gives them.
 struct ShardedDataParallelOptions {
   /// Elements; none: 0 on one node and 2^23 on several, as Lightning chooses.
@@ -18,6 +21,8 @@ struct ShardedDataParallelOptions {
   bool broadcast_buffers = true;
   bool sync_models_at_startup = true;
   bool reduce_fp16 = false;
+  /// Lightning from 1.5 on accumulates under no_sync (block_backward_sync).
+  bool accumulates_under_no_sync = true;
   /// OSS.clip_grad_norm, which Lightning calls under `precision: 16`: the norm of all ranks'
   /// gradients counts. Else every rank clips by the norm of what it has.
   bool clips_by_whole_norm = false;
@@ -38,6 +43,7 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program teardown(Rank& rank) override;
   std::vector<KnownDifference> known_differences() override;
+  bool accumulates_without_exchange() const override { return options_.accumulates_under_no_sync; }
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
 
@@ -60,9 +66,12 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   std::optional<OwnerReduction> reduction_;
   bool clips_by_own_norm_ = false;    ///< a step has done so
   bool sends_old_gradients_ = false;  ///< of a fit that has ended
+  bool reduces_twice_ = false;        ///< the same
 };
 
 /// "ddp_sharded", DDPShardedStrategy.
 StrategyEntry sharded_data_parallel();
+/// "ddp_sharded_spawn", DDPSpawnShardedStrategy, which leaves the size of buffers to FairScale.
+StrategyEntry spawned_sharded_data_parallel();
 
 }  // namespace lockstep

@@ -203,26 +203,45 @@ Program FairScaleFullySharded::finish_backward(Rank& rank, bool synchronise) {
 }
 
 // summon_full_params: every unit is gathered as it is stored, also what was gathered before, and
-// nothing is afterwards. The state_dicts of inner units lie within that of the outermost one.
-Program FairScaleFullySharded::gather_weights(Rank& rank) {
+// nothing is afterwards. The state_dicts of units within it come before _post_state_dict_hook,
+// which moves what it has to the CPU or clones it.
+Program FairScaleFullySharded::gather_weights(Rank& rank, std::vector<Slice>* clones) {
   const ShardedUnit::Exchange exchange = shard_exchange(fully_sharded_sites::gather_state);
   const Ticket updated = rank.event({compute_stream, {}, exchange.site});
-  std::optional<Slice> of_root;
-  for (Unit& unit : units_) {
-    if (!unit.state.is_sharded()) {
-      continue;
+  std::vector<GatheredUnit> around;
+  const auto leave = [&] {
+    const GatheredUnit& gathered = around.back();
+    if (clones != nullptr) {
+      clones->push_back(clone_of(rank, *gathered.unit, gathered.whole));
     }
-    reshard(rank, unit);
-    const ShardedUnit::Copy copy = unit.state.gather_copy(rank, exchange, updated);
-    co_await rank.settle(copy.done);
-    if (unit.is_root) {
-      of_root = copy.whole;
-    } else {
-      rank.release(copy.whole);
+    if (gathered.whole.buffer != no_buffer) {
+      rank.release(gathered.whole);
+    }
+    around.pop_back();
+  };
+  for (Unit& unit : units_) {
+    while (!around.empty() && !around.back().unit->module.contains(unit.module)) {
+      leave();
+    }
+    around.push_back({&unit, {}});
+    if (unit.state.is_sharded()) {
+      reshard(rank, unit);
+      const ShardedUnit::Copy copy = unit.state.gather_copy(rank, exchange, updated);
+      co_await rank.settle(copy.done);
+      around.back().whole = copy.whole;
     }
   }
-  if (of_root) {
-    rank.release(*of_root);
+  while (!around.empty()) {
+    leave();
+  }
+}
+
+// What a script does with it is not stated: clones end with the statement.
+Program FairScaleFullySharded::read_state_dict(Rank& rank, SiteId) {
+  std::vector<Slice> clones;
+  co_await gather_weights(rank, options_.state_dict_to_cpu ? nullptr : &clones);
+  for (const Slice& clone : clones) {
+    rank.release(clone);
   }
 }
 
@@ -241,9 +260,13 @@ Program FairScaleFullySharded::begin_whole_parameters(Rank& rank) {
 // Rank 0 writes the whole parameters, and of the optimizer's state its own part.
 Task<Bytes> FairScaleFullySharded::save_checkpoint(Rank& rank, CheckpointRequest request,
                                                    SiteId site) {
-  co_await gather_weights(rank);
+  std::vector<Slice> clones;
+  co_await gather_weights(rank, options_.state_dict_to_cpu ? nullptr : &clones);
   const Bytes written = rank.id() == 0 ? own_checkpoint_bytes(request) : Bytes{};
   co_await write_file(rank, written, request, 1, site);
+  for (const Slice& clone : clones) {
+    rank.release(clone);
+  }
   co_return written;
 }
 

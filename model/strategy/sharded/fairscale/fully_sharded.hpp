@@ -16,6 +16,7 @@ struct FairScaleShardingOptions {
   double bucket_cap_mb = 25;          ///< at most 0: every unit is reduced by itself
   bool cpu_offload = false;  ///< shards, their gradients and optimizer state in host memory
   std::optional<DType> compute_dtype;  ///< of gathered parameters and layers; none: as stored
+  bool state_dict_to_cpu = true;       ///< else every GPU has a clone of each tensor
   bool fp32_reduce_scatter = false;    ///< gradients travel in the type that is stored
   WrapPolicy wrap;
   /// Modules wrap themselves in configure_sharded_model, and Lightning sees no wrapper.
@@ -38,7 +39,7 @@ class FairScaleFullySharded final : public UnitSharding {
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// It gathers the whole parameters for it.
-  Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank); }
+  Program read_state_dict(Rank& rank, SiteId site) override;
   bool has_whole_parameters() const override { return true; }
   Program begin_whole_parameters(Rank& rank) override;
   bool accumulates_without_exchange() const override { return !options_.wrapped_by_model; }
@@ -46,7 +47,8 @@ class FairScaleFullySharded final : public UnitSharding {
  private:
   ShardLayout layout_of(const std::vector<size_t>& parameters) const;
   Program make_own_groups(Rank& rank);
-  Program gather_weights(Rank& rank);
+  /// Null: not cloned.
+  Program gather_weights(Rank& rank, std::vector<Slice>* clones);
   void make_bucket(Rank& rank);
 
   // Forward and backward.

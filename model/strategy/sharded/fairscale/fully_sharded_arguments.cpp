@@ -8,6 +8,7 @@
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+#include "model/strategy/sharded/trainer_objects.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
@@ -47,8 +48,13 @@ constexpr std::array fully_sharded_rows{
                      "units",
                      ArgumentUse::strategy, "null: it does not; auto_wrap itself takes 100000000"},
     StrategyArgument{"state_dict_to_cpu", "bool", "true",
-                     "a state_dict is in host memory; false is not modelled"},
+                     "a state_dict is in host memory; false: clones on every GPU"},
     process_group_backend,
+    trainer_objects[0],
+    trainer_objects[1],
+    trainer_objects[2],
+    trainer_objects[3],
+    trainer_objects[4],
 };
 
 void check_modelled(const StrategyArguments& arguments) {
@@ -56,17 +62,17 @@ void check_modelled(const StrategyArguments& arguments) {
   check_nested_names(arguments, {"DDPFullyShardedStrategy", fairscale_names});
   if (!read.boolean("flatten_parameters")) {
     throw UnmodelledArgument(
-        "`flatten_parameters: false` of DDPFullyShardedStrategy is not modelled");
+        "`flatten_parameters: false` of DDPFullyShardedStrategy, with which every parameter is "
+        "gathered by itself, is not modelled",
+        "flatten_parameters", "leave it out");
   }
   const bool offloads = read.boolean("cpu_offload");
   if (arguments.has("move_grads_to_cpu") && read.boolean("move_grads_to_cpu") != offloads) {
     throw UnmodelledArgument(
         "`move_grads_to_cpu` of DDPFullyShardedStrategy is modelled only with the value of "
-        "`cpu_offload`, which is its default");
-  }
-  if (!read.boolean("state_dict_to_cpu")) {
-    throw UnmodelledArgument(
-        "`state_dict_to_cpu: false` of DDPFullyShardedStrategy is not modelled");
+        "`cpu_offload`, which is its default: gradients and the parameters that they update would "
+        "lie on different devices",
+        "move_grads_to_cpu", "leave it out");
   }
 }
 
@@ -104,6 +110,7 @@ FairScaleShardingOptions fully_sharded_options(const TrainingPlan& plan,
   options.reshard_after_forward = read.boolean("reshard_after_forward");
   options.bucket_cap_mb = read.number("bucket_cap_mb");
   options.cpu_offload = read.boolean("cpu_offload");
+  options.state_dict_to_cpu = read.boolean("state_dict_to_cpu");
   read_types(plan, arguments, options);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");

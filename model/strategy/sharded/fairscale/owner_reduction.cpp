@@ -96,6 +96,8 @@ void OwnerReduction::release(Rank& rank) {
 
 void OwnerReduction::begin(Rank&, bool synchronise) {
   synchronises_ = synchronise;
+  reduces_twice_ = reduces_twice_ || (synchronise && has_reduced_);
+  has_reduced_ = has_reduced_ || synchronise;
   for (Bucket& bucket : buckets_) {
     bucket.ready = 0;
     bucket.sent = false;

@@ -33,6 +33,9 @@ class OwnerReduction final : public GradientExchange {
   Program settle(Rank& rank) override;
   /// Whether a bucket was reduced while a gradient was not a view of it any more.
   bool sends_old_gradients() const { return sends_old_gradients_; }
+  /// Whether a backward has reduced again what an earlier one had, before the optimizer's step.
+  bool reduces_twice() const { return reduces_twice_; }
+  void end_step() { has_reduced_ = false; }
   std::vector<Bytes> take_exchanged_bytes() override { return std::exchange(exchanged_bytes_, {}); }
 
  private:
@@ -63,6 +66,8 @@ class OwnerReduction final : public GradientExchange {
   std::vector<std::optional<size_t>> bucket_of_;  ///< by parameter
   bool synchronises_ = false;
   bool sends_old_gradients_ = false;
+  bool has_reduced_ = false;  ///< since the optimizer's step
+  bool reduces_twice_ = false;
   std::vector<InFlight> in_flight_;
   Ticket exchanged_{};
   std::vector<Bytes> exchanged_bytes_;

@@ -53,7 +53,8 @@ std::vector<FlattenedModule> flattened_modules(const Network& network, const Wra
 }  // namespace
 
 // _validate_tensors_to_flatten of torch/distributed/fsdp/_flat_param.py; _validate_frozen_params of
-// wrap.py looks at modules that a policy object names, before; flat_param.py up to torch 2.0.
+// wrap.py looks at modules that a policy object names, before. _init_flat_param of flat_param.py
+// up to torch 2.0.1 does not ask for use_orig_params.
 void refuse_partly_frozen(const Network& network, const WrapPolicy& policy,
                           const FlatParameterRules& rules) {
   const std::vector<FlattenedModule> modules = flattened_modules(network, policy);
@@ -75,9 +76,10 @@ void refuse_partly_frozen(const Network& network, const WrapPolicy& policy,
       fmt::format("ValueError: {} ({} is frozen and {} is trained, both in {})", raises,
                   network.parameter_name(*mixed->frozen), network.parameter_name(*mixed->trained),
                   mixed->is_root ? "the unit of the whole model" : "one unit"),
-      "use_orig_params",
+      rules.is_older ? "auto_wrap_policy" : "use_orig_params",
       fmt::format("{}give frozen modules units of their own by auto_wrap_policy",
-                  rules.is_older ? "" : "write use_orig_params: true, or "));
+                  rules.is_older ? "use torch 2.1 or newer with use_orig_params: true, or "
+                                 : "write use_orig_params: true, or "));
 }
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@ namespace lockstep {
 
 /// What decides how the framework says that it cannot flatten a module.
 struct FlatParameterRules {
-  bool is_older = false;       ///< torch up to 2.0, which Lightning up to 2.0 goes with
+  bool is_older = false;       ///< torch up to 2.0: also where optimizers see original parameters
   bool names_modules = false;  ///< the policy is an object that torch asks for all modules at once
 };
 

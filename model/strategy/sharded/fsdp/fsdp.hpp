@@ -93,9 +93,11 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program finish_backward(Rank& rank, bool synchronise) override;
 
   // Checkpoints (fsdp_checkpoint.cpp).
+  void drop_narrower(Rank& rank, Unit& unit);
   /// Null: not copied to host memory; not cloned.
+  void take_weights(Rank& rank, const GatheredUnit& gathered, HostCopy* host,
+                    std::vector<Slice>* clones);
   Program gather_weights(Rank& rank, HostCopy* host, std::vector<Slice>* clones);
-  Slice clone_of(Rank& rank, const Unit& unit, const Slice& whole);
   Program gather_optimizer_state(Rank& rank, size_t optimizer, HostCopy* host);
   void refuse_flat_parameters(const Rank& rank, SiteId site) const;
   Bytes keys_bytes(size_t optimizer) const;

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "model/strategy/sharded/trainer_objects.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -43,22 +45,6 @@ constexpr StrategyArgument checkpointing_row{
     "activation_checkpointing", "", "null",
     "older: modules whose forward runs again in the backward: classes, or blocks"};
 
-// What the Trainer makes and hands to the strategy: a script may give objects of its own.
-constexpr ArgumentUse object_use = ArgumentUse::unmodelled;
-constexpr StrategyArgument accelerator_row{"accelerator", "", "null",
-                                           "an accelerator object; `accelerator` of the Trainer "
-                                           "names one",
-                                           object_use};
-constexpr StrategyArgument devices_row{
-    "parallel_devices", "", "null", "the devices; `devices` of the Trainer names them", object_use};
-constexpr StrategyArgument environment_row{"cluster_environment", "", "null",
-                                           "who starts processes; `launcher` names it", object_use};
-constexpr StrategyArgument checkpoint_row{"checkpoint_io", "", "null",
-                                          "an object that writes checkpoints", object_use};
-constexpr StrategyArgument plugin_row{"precision_plugin", "", "null",
-                                      "a precision object; `precision` of the Trainer names one",
-                                      object_use};
-
 constexpr std::array fsdp_rows{
     sharding_row,
     wrap_row,
@@ -86,11 +72,11 @@ constexpr std::array fsdp_rows{
     StrategyArgument{"ignored_states", "", "null", "the same; newer"},
     StrategyArgument{"param_init_fn", "", "null", "draws parameters that are on the meta device",
                      ArgumentUse::unmodelled},
-    accelerator_row,
-    devices_row,
-    environment_row,
-    checkpoint_row,
-    plugin_row,
+    trainer_objects[0],
+    trainer_objects[1],
+    trainer_objects[2],
+    trainer_objects[3],
+    trainer_objects[4],
     StrategyArgument{"gathers_optimizer_state", "bool", "true",
                      "a checkpoint has the optimizer state of all ranks", ArgumentUse::by_name},
     StrategyArgument{"clips_by_own_norm", "bool", "false",
@@ -117,11 +103,11 @@ constexpr std::array native_rows{
     original_row.with_default("false"),
     states_row,
     process_group_backend,
-    accelerator_row,
-    devices_row,
-    environment_row,
-    checkpoint_row,
-    plugin_row,
+    trainer_objects[0],
+    trainer_objects[1],
+    trainer_objects[2],
+    trainer_objects[3],
+    trainer_objects[4],
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/core/spelling.hpp"
+#include "model/core/units_text.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/dtype_argument.hpp"
 #include "model/strategy/sharded/fsdp/flat_parameters.hpp"
@@ -225,7 +226,9 @@ void set_ignored(const TrainingPlan& plan, const StrategyArguments& arguments,
     throw UnmodelledArgument(
         fmt::format("`{}` of FSDPStrategy with {} is not modelled", name,
                     is_narrow ? "parameters gathered in a narrower type" : "cpu_offload"),
-        name);
+        name,
+        is_narrow ? "freeze these layers and let FSDP shard them, or train in one type"
+                  : "freeze these layers and let FSDP shard them, or leave cpu_offload out");
   }
 }
 
@@ -268,12 +271,35 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
     // Each unit copies what it finds into its flat parameter.
     refuse_untied(options.wrap, *plan.network, "FullyShardedDataParallel with flat parameters",
                   "auto_wrap_policy");
+  }
+  if (!options.use_orig_params || !plan.takes_partly_frozen_units) {
     const bool is_callable =
         arguments.has("auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls");
-    refuse_partly_frozen(*plan.network, options.wrap,
-                         {has_default_group, options.wrap.min_num_params == 0 && !is_callable});
+    refuse_partly_frozen(
+        *plan.network, options.wrap,
+        {!plan.takes_partly_frozen_units, options.wrap.min_num_params == 0 && !is_callable});
   }
   return options;
+}
+
+// max_memory_allocated does not show it, as the host frees a unit when it has issued what uses it.
+std::vector<std::pair<std::string, std::string>> reserved_ahead(
+    const TrainingPlan& plan, const StrategyArguments& arguments) {
+  const FullyShardedOptions options = options_from(plan, arguments);
+  if (options.limit_all_gathers || !plan.is_on_gpu || plan.world_size == 1 ||
+      options.sharding == Sharding::none) {
+    return {};
+  }
+  int64_t elements = 0;
+  for (const ParameterPlace place : plan.network->parameters()) {
+    elements += plan.network->parameter(place).elements();
+  }
+  const int64_t size = size_of(options.param_dtype.value_or(plan.parameter_dtype));
+  return {{"limit_all_gathers",
+           fmt::format("`limit_all_gathers: false` is modelled in time, not in memory: the caching "
+                       "allocator reserves gathered units until the GPU has used them, up to {} "
+                       "for each pass that the host is ahead, which is not in the memory shown",
+                       text_of(Bytes(elements * size)))}};
 }
 
 }  // namespace
@@ -306,7 +332,7 @@ StrategyEntry fully_sharded_data_parallel() {
   };
   entry.of_size = fsdp_arguments_of_size;
   entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    std::vector<std::pair<std::string, std::string>> found;
+    std::vector<std::pair<std::string, std::string>> found = reserved_ahead(plan, arguments);
     const std::string policy = "auto_wrap_policy";
     if (names_policy(arguments, policy)) {
       std::string why =

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "model/strategy/exchange/object_exchange.hpp"
-#include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
 
@@ -44,7 +43,8 @@ Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequ
   co_return written;
 }
 
-// A script reads it without a state_dict_type, which is FULL_STATE_DICT without offload to the CPU.
+// A script reads it without a state_dict_type, which is FULL_STATE_DICT without offload to the CPU:
+// _full_post_state_dict_hook clones every tensor before its unit is freed.
 // What it does with the clones is not stated: they end with the statement.
 Program FullyShardedDataParallel::read_state_dict(Rank& rank, SiteId) {
   std::vector<Slice> clones;
@@ -52,27 +52,6 @@ Program FullyShardedDataParallel::read_state_dict(Rank& rank, SiteId) {
   for (const Slice& clone : clones) {
     rank.release(clone);
   }
-}
-
-// _full_post_state_dict_hook clones every tensor before its unit is freed.
-Slice FullyShardedDataParallel::clone_of(Rank& rank, const Unit& unit, const Slice& whole) {
-  const SiteId site = site_id(fsdp_sites::gather_state);
-  std::vector<Slice> from;
-  int64_t elements = 0;
-  const std::vector<size_t>& parameters = unit.state.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const int64_t own = elements_of(parameters[i]);
-    from.push_back(whole.buffer == no_buffer ? replica_.parameters()[parameters[i]].tensor.value
-                                             : whole.part(unit.state.layout().offset_of(i), own));
-    elements += own;
-  }
-  const Slice clone = rank.allocate(Purpose::gathered, from.front().dtype, elements);
-  std::vector<Slice> to;
-  for (const Slice& part : from) {
-    to.push_back(clone.part(to.empty() ? 0 : to.back().begin + to.back().elements, part.elements));
-  }
-  elementwise(rank, Kernel::copy, from, to, 0, {compute_stream, {}, site});
-  return clone;
 }
 
 // FSDP.rekey_optim_state_dict, which Lightning calls on rank 0 for a full checkpoint.
@@ -101,8 +80,49 @@ int64_t FullyShardedDataParallel::file_elements(const Unit& unit, int32_t rank) 
   return elements;
 }
 
-// Unit after unit is gathered as it is stored, and freed; what is gathered already is taken as it
-// is.
+// _get_padded_unsharded_flat_param: what forces full precision frees a narrower copy that a forward
+// has left, and gathers the unit again.
+void FullyShardedDataParallel::drop_narrower(Rank& rank, Unit& unit) {
+  if (unit.state.is_sharded() && unit.state.is_gathered() && unit.state.is_cast()) {
+    UnitSharding::reshard(rank, unit);
+  }
+}
+
+// What a unit's hook behind its state_dict does with the whole parameters; none: this rank has them
+// in the replica.
+void FullyShardedDataParallel::take_weights(Rank& rank, const GatheredUnit& gathered,
+                                            HostCopy* host, std::vector<Slice>* clones) {
+  const SiteId site = site_id(fsdp_sites::gather_state);
+  const Unit& unit = *gathered.unit;
+  int64_t left = file_elements(unit, rank.id());
+  if (gathered.whole.buffer != no_buffer) {
+    if (host != nullptr && left > 0) {
+      host->add(rank, gathered.whole.part(0, left), site);
+    }
+    if (clones != nullptr) {
+      clones->push_back(clone_of(rank, unit, gathered.whole));
+    }
+    rank.release(gathered.whole);
+    return;
+  }
+  // What is offloaded lies in host memory already.
+  const bool is_on_device = offload_ == Offload::none || unit.state.is_gathered();
+  for (const size_t parameter : unit.state.parameters()) {
+    const Slice& value = replica_.parameters()[parameter].tensor.value;
+    const int64_t taken = std::min(left, value.elements);
+    if (host != nullptr && taken > 0 && is_on_device) {
+      host->add(rank, value.part(0, taken), site);
+    }
+    left -= taken;
+  }
+  if (clones != nullptr && is_on_device) {
+    clones->push_back(clone_of(rank, unit, {}));
+  }
+}
+
+// The hook before a unit's state_dict gathers it as it is stored, and what is gathered already is
+// taken as it is. The state_dicts of units within it come before the hook that frees it, unless it
+// goes to host memory at once, or other ranks have no use for it (_unshard_fsdp_state_params).
 Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host,
                                                  std::vector<Slice>* clones) {
   const SiteId site = site_id(fsdp_sites::gather_state);
@@ -112,35 +132,30 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host,
       host->add(rank, replica_.parameters()[index].tensor.value, site);
     }
   }
+  const bool stays_around_others = clones != nullptr || options_.saves_in_parts;
+  std::vector<GatheredUnit> around;
+  const auto leave = [&] {
+    take_weights(rank, around.back(), host, clones);
+    around.pop_back();
+  };
   for (Unit& unit : units_) {
-    if (!unit.state.is_sharded() || unit.state.is_gathered()) {
-      int64_t left = file_elements(unit, rank.id());
-      for (const size_t parameter : unit.state.parameters()) {
-        const Slice& value = replica_.parameters()[parameter].tensor.value;
-        const int64_t taken = std::min(left, value.elements);
-        // What is offloaded lies in host memory already.
-        if (host != nullptr && taken > 0 &&
-            (offload_ == Offload::none || unit.state.is_gathered())) {
-          host->add(rank, value.part(0, taken), site);
-        }
-        left -= taken;
-      }
-      if (clones != nullptr && (offload_ == Offload::none || unit.state.is_gathered())) {
-        clones->push_back(clone_of(rank, unit, {}));
-      }
-      continue;
+    while (!around.empty() && !around.back().unit->module.contains(unit.module)) {
+      leave();
     }
-    const ShardedUnit::Copy copy =
-        unit.state.gather_copy(rank, shard_exchange(fsdp_sites::gather_state), updated);
-    co_await rank.settle(copy.done);
-    const int64_t kept = file_elements(unit, rank.id());
-    if (host != nullptr && kept > 0) {
-      host->add(rank, copy.whole.part(0, kept), site);
+    drop_narrower(rank, unit);
+    around.push_back({&unit, {}});
+    if (unit.state.is_sharded() && !unit.state.is_gathered()) {
+      const ShardedUnit::Copy copy =
+          unit.state.gather_copy(rank, shard_exchange(fsdp_sites::gather_state), updated);
+      co_await rank.settle(copy.done);
+      around.back().whole = copy.whole;
     }
-    if (clones != nullptr) {
-      clones->push_back(clone_of(rank, unit, copy.whole));
+    if (!stays_around_others) {
+      leave();
     }
-    rank.release(copy.whole);
+  }
+  while (!around.empty()) {
+    leave();
   }
 }
 
@@ -149,6 +164,7 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host,
 Program FullyShardedDataParallel::begin_whole_parameters(Rank& rank) {
   const Ticket updated = rank.event({compute_stream, {}, site_id(fsdp_sites::summon)});
   for (Unit& unit : units_) {
+    drop_narrower(rank, unit);
     if (unit.state.is_sharded() && !unit.state.is_gathered()) {
       co_await gather_whole(rank, unit, fsdp_sites::summon, updated);
     } else if (!unit.state.is_sharded() && options_.cpu_offload) {

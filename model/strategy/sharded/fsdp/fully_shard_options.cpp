@@ -94,7 +94,7 @@ void set_ignored_parameters(const TrainingPlan& plan, const StrategyArguments& a
     throw UnmodelledArgument(
         "`ignored_params` of fully_shard is modelled without offload, tensor parallelism and a "
         "narrower `param_dtype`",
-        name);
+        name, "freeze these layers and let fully_shard take them");
   }
 }
 

@@ -62,6 +62,8 @@ class ShardedUnit {
 
   bool is_gathered() const { return gathered_; }
   bool is_sharded() const { return layout_.ranks() > 1; }
+  /// Gathered in another type than it is stored in.
+  bool is_cast() const { return types_.stored != types_.gathered; }
   /// What is stored is what layers read: there is nothing to gather, nor to cast.
   bool is_whole() const {
     return !is_sharded() && types_.stored == types_.gathered && device_ != host_device;

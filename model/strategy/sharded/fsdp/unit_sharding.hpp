@@ -151,6 +151,13 @@ class UnitSharding : public DistributedStrategy {
   // Checkpoints (unit_sharding_checkpoint.cpp).
   /// Gathers a unit as it is stored, for summon_full_params, and lets its parameters be read there.
   Program gather_whole(Rank& rank, Unit& unit, std::string_view site, Ticket after);
+  /// A unit on its way into a state_dict.
+  struct GatheredUnit {
+    const Unit* unit = nullptr;
+    Slice whole{};  ///< none: as the replica has it
+  };
+  /// A copy of the unit's tensors on the device, as a state_dict keeps it.
+  Slice clone_of(Rank& rank, const Unit& unit, const Slice& whole);
   /// Of a unit that is not sharded and lies in host memory: it is read there.
   void show_whole(Unit& unit);
   /// Tensors that the optimizer keeps for every parameter; 0 before its first step.

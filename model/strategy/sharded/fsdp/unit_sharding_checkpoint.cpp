@@ -1,6 +1,7 @@
 // What a checkpoint of shards holds, and who writes it.
 #include <algorithm>
 
+#include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 
 #include "model/network/optimizer/optimizer_rule.hpp"
@@ -55,6 +56,26 @@ Program UnitSharding::end_whole_parameters(Rank& rank) {
     }
   }
   co_return;
+}
+
+Slice UnitSharding::clone_of(Rank& rank, const Unit& unit, const Slice& whole) {
+  const SiteId site = site_id(steps_.gather_state);
+  std::vector<Slice> from;
+  int64_t elements = 0;
+  const std::vector<size_t>& parameters = unit.state.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const int64_t own = elements_of(parameters[i]);
+    from.push_back(whole.buffer == no_buffer ? replica_.parameters()[parameters[i]].tensor.value
+                                             : whole.part(unit.state.layout().offset_of(i), own));
+    elements += own;
+  }
+  const Slice clone = rank.allocate(Purpose::gathered, from.front().dtype, elements);
+  std::vector<Slice> to;
+  for (const Slice& part : from) {
+    to.push_back(clone.part(to.empty() ? 0 : to.back().begin + to.back().elements, part.elements));
+  }
+  elementwise(rank, Kernel::copy, from, to, 0, {compute_stream, {}, site});
+  return clone;
 }
 
 int UnitSharding::state_tensors_of(size_t optimizer) const {

@@ -341,7 +341,8 @@ void check_nested_names(const StrategyArguments& arguments, const NestedNames& n
     });
     if (is_unmodelled && !arguments.is_none(name) && !is_default(value, name)) {
       throw UnmodelledArgument(
-          fmt::format("`{}` of {} is not modelled yet", name, names.class_name), name);
+          fmt::format("`{}` of {} is not modelled yet", name, names.class_name), name,
+          "leave it out");
     }
     if (!is_unmodelled && std::ranges::count(names.known, name) == 0) {
       refuse_name(name, names);

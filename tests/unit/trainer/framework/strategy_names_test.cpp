@@ -64,13 +64,17 @@ std::set<std::string> words(const std::string& text) {
   return found;
 }
 
-/// Taken by versions, and not run here on GPUs; each with a word of the reason.
+/// Taken by versions, and not run here on GPUs, or refused when the model is wrapped; each with a
+/// word of the reason.
 std::string reason_of(const std::string& name) {
   if (name.starts_with("hpu")) {
     return "Gaudi";
   }
   if (name == "ipu_strategy") {
     return "Graphcore";
+  }
+  if (name.starts_with("ddp_sharded") && name.ends_with("_find_unused_parameters_false")) {
+    return "got an unexpected keyword argument 'find_unused_parameters'";  // FairScale's wrapper
   }
   if (name == "tpu_spawn" || name == "tpu_spawn_debug" || name.ends_with("_tpu") ||
       name.find("xla") != std::string::npos) {

@@ -174,7 +174,7 @@ TEST_CASE("an empty configuration is stage 0, as is an empty section of ZeRO") {
 // it takes to be there.
 TEST_CASE("an engine that only evaluates is given few keys, and no optimizer") {
   TrainingPlan plan = plan_of_four();
-  plan.fits = false;
+  plan.is_fitted = false;
   CHECK(refusal(plan, {stage_2, {"train_batch_size", int64_t{999}}}).empty());
   CHECK(refusal(plan, {stage_2, {"amp.enabled", false}}).empty());
   CHECK(made(plan, {stage_2})->name() == "deepspeed");

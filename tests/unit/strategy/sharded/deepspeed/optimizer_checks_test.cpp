@@ -36,7 +36,7 @@ std::unique_ptr<Strategy> made(const Given& given, const StrategyArguments& argu
   plan.optimizers = {given.optimizer};
   plan.deepspeed = given.deepspeed;
   plan.names_optimizer = given.names_optimizer;
-  plan.fits = given.fits;
+  plan.is_fitted = given.fits;
   return deepspeed().make(plan, arguments);
 }
 

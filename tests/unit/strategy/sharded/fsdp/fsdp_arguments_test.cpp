@@ -309,6 +309,32 @@ TEST_CASE("a policy that wraps nothing has no effect, and is reported") {
   CHECK(of(model_parallel(), with("fully_shard.modules", std::string("Linear"))).empty());
 }
 
+// c10/cuda/CUDACachingAllocator.cpp counts a block as allocated until the host frees it, and keeps
+// it until every stream that record_stream named has come so far. 4 x 6 + 6 + 6 x 2 + 2 elements.
+TEST_CASE("what limit_all_gathers: false reserves and memory does not count is said") {
+  const Network network = small_network();
+  TrainingPlan plan;
+  plan.network = &network;
+  plan.world_size = 2;
+  const StrategyEntry fsdp = fully_sharded_data_parallel();
+  const auto said_of = [&](const StrategyArguments& arguments) {
+    const auto found = fsdp.without_effect(plan, arguments);
+    return found.empty() ? std::string() : found.front().first + ": " + found.front().second;
+  };
+  const StrategyArguments unlimited = with("limit_all_gathers", false);
+  CHECK_THAT(said_of(unlimited), Catch::Matchers::StartsWith("limit_all_gathers: ") &&
+                                     Catch::Matchers::Contains("up to 176 B for each pass"));
+  StrategyArguments narrow = unlimited;
+  narrow.set("mixed_precision.param_dtype", std::string("bf16"));
+  CHECK_THAT(said_of(narrow), Catch::Matchers::Contains("up to 88 B for each pass"));
+  CHECK(said_of({}).empty());
+  StrategyArguments whole = unlimited;
+  whole.set("sharding_strategy", std::string("NO_SHARD"));
+  CHECK(said_of(whole).empty());
+  plan.is_on_gpu = false;
+  CHECK(said_of(unlimited).empty());
+}
+
 TEST_CASE("what counts the ranks follows them, where the shards divide their number") {
   const auto of = [](const StrategyArguments& arguments, int64_t ranks) {
     return model_parallel().of_size(arguments, ranks);

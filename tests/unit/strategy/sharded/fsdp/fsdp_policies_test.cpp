@@ -39,9 +39,11 @@ Network partly_frozen() {
   return std::move(built.network);
 }
 
-std::string refusal_of(const Network& network, const StrategyArguments& arguments) {
+std::string refusal_of(const Network& network, const StrategyArguments& arguments,
+                       bool takes_partly_frozen_units = true) {
   TrainingPlan plan;
   plan.network = &network;
+  plan.takes_partly_frozen_units = takes_partly_frozen_units;
   try {
     fully_sharded_data_parallel().make(plan, arguments);
   } catch (const RefusedArgument& refused) {
@@ -64,10 +66,13 @@ TEST_CASE("a flat parameter is trained or frozen as a whole, unless the original
   StrategyArguments by_size = flat;
   by_size.set("auto_wrap_policy.size_based_auto_wrap_policy.min_num_params", int64_t{100});
   CHECK(refusal_of(network, by_size).find("Must flatten tensors") != std::string::npos);
-  StrategyArguments older = flat;
-  older.set("default_process_group", true);
-  CHECK(refusal_of(network, older)
-            .starts_with("ValueError: `FlatParameter` requires uniform `requires_grad`"));
+  // torch 2.0.1, flat_param.py, _init_flat_param: it compares requires_grad whatever
+  // use_orig_params says (allowed by pytorch pull request 98221, in 2.1).
+  for (const bool original : {false, true}) {
+    CHECK(refusal_of(network, with("use_orig_params", original), false)
+              .starts_with("ValueError: `FlatParameter` requires uniform `requires_grad`"));
+  }
+  CHECK(refusal_of(network, with("use_orig_params", true)).empty());
   StrategyArguments sequential = flat;
   sequential.set("auto_wrap_policy", Classes{"Sequential"});
   CHECK(refusal_of(network, sequential)
