@@ -50,9 +50,10 @@ std::string time_beside_steps(const Prediction& prediction) {
   constexpr int64_t parts = 20;
   return beside * parts < prediction.total_time
              ? ""
-             : line("", fmt::format("{} more than so many steps take: checkpoints, evaluation, ends "
-                                    "of epochs, slower steps",
-                                    time_text(beside.count())));
+             : line("",
+                    fmt::format("{} more than so many steps take: checkpoints, evaluation, ends "
+                                "of epochs, slower steps",
+                                time_text(beside.count())));
 }
 
 }  // namespace

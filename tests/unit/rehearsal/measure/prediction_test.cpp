@@ -75,7 +75,8 @@ TEST_CASE("a step takes the same time in whatever epoch, with what follows the e
   CHECK(found.step_time == expected.step_time);
   CHECK(found.samples_per_s == expected.samples_per_s);
   CHECK(found.total_time > expected.total_time + Time(3 * 64'000'000'000));
-  CHECK(render_run(shorter, Style{}, false).find("more than so many steps take") != std::string::npos);
+  CHECK(render_run(shorter, Style{}, false).find("more than so many steps take") !=
+        std::string::npos);
 }
 
 TEST_CASE("a peak that leaves no room for the CUDA context and NCCL is a warning") {
