@@ -100,10 +100,6 @@ bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
 
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
               const FaultPlan& faults, const ProgramOfRank& program, Folding& folding) {
-  if (request.simulated_ranks_max && simulated_ranks(run) > *request.simulated_ranks_max) {
-    return;
-  }
-  tell_forecast(run, scenario, request);
   const NamedCalibration named = calibration_of(scenario, run.machine);
   add_problems(run, named.problems);
   if (!named.problems.empty()) {
@@ -335,10 +331,11 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, Fold
   std::vector<std::unique_ptr<RankView>> views(static_cast<size_t>(options.world_size));
   const ProgramOfRank program =
       explored(run.preparation.program, exploration, views, request.schedule);
-  if (request.world == World::simulated) {
-    simulate(run, scenario, request, faults, program, folding);
-  } else {
+  if (request.world != World::simulated) {
     run_for_real(run, scenario, request, program);
+  } else if (!request.simulated_ranks_max || simulated_ranks(run) <= *request.simulated_ranks_max) {
+    tell_forecast(run, scenario, request);
+    simulate(run, scenario, request, faults, program, folding);
   }
   if (!run.ran || refuse_overflow(run, scenario)) {
     return run;

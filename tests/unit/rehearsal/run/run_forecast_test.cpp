@@ -1,6 +1,8 @@
 // What a run of many ranks that differ will take.
 #include "rehearsal/run/run_forecast.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "tests/unit/rehearsal/rehearsed.hpp"
@@ -21,29 +23,33 @@ OneRun run_of(const std::string& text, std::optional<int32_t> ranks_max) {
   return run_once(loaded.scenarios.front(), request);
 }
 
-// Two ranks of four are slow, each at its own pace.
 const std::string healthy = R"yaml(version: 1
-cluster: {preset: dgx-a100, nodes: 1}
+cluster: {preset: dgx-a100, nodes: 8}
 model: {layers: [{Linear: [8, 8]}], input: [8], loss: MSELoss}
-trainer: {accelerator: gpu, devices: 4, strategy: ddp, max_steps: 4}
-data: {train: {samples: 64, batch_size: 4}}
+trainer: {accelerator: gpu, devices: 8, num_nodes: 8, strategy: ddp, max_steps: 4}
+data: {train: {samples: 1024, batch_size: 4}}
 verify: {numerics: false}
 )yaml";
-const std::string slow = healthy + R"yaml(faults:
-  - {straggler: {slowdown: 2, rank: 1}}
-  - {straggler: {slowdown: 3, rank: 2}}
-)yaml";
+
+// Each of the 64 ranks at a pace of its own.
+std::string slow() {
+  std::string text = healthy + "faults:\n";
+  for (int rank = 0; rank < 64; ++rank) {
+    text += fmt::format("  - {{straggler: {{slowdown: 1.{:02}, rank: {}}}}}\n", rank + 1, rank);
+  }
+  return text;
+}
 
 }  // namespace
 
 TEST_CASE("a run of more ranks than may be simulated does not begin") {
-  const OneRun alike = run_of(healthy, 3);
+  const OneRun alike = run_of(healthy, 63);
   CHECK(alike.ran);
-  CHECK(simulated_ranks(alike) < 4);
-  const OneRun all = run_of(slow, 4);
+  CHECK(simulated_ranks(alike) < 64);
+  const OneRun all = run_of(slow(), 64);
   CHECK(all.ran);
-  CHECK(simulated_ranks(all) == 4);
-  CHECK_FALSE(run_of(slow, 3).ran);
+  CHECK(simulated_ranks(all) == 64);
+  CHECK_FALSE(run_of(slow(), 63).ran);
 }
 
 // 4096 x 9,000 operations; times and bytes of each as run_forecast.cpp has them from
