@@ -75,6 +75,10 @@ TEST_CASE("ZeroRedundancyOptimizer takes an optimizer of torch with that optimiz
   CHECK(has_problem(with("Adam, momentum: 0.9"), Kind::refused,
                     "Adam.__init__() got an unexpected keyword argument 'momentum'"));
   CHECK(with("SGD, momentum: 0.9").runnable());
+  // torch 2.11, zero_redundancy_optimizer.py, __init__: None is dist.group.WORLD.
+  CHECK(with("Adam, process_group: null").runnable());
+  CHECK(has_problem(with("Adam, process_group: [0]"), Kind::unsupported,
+                    "modelled for the group of all ranks alone"));
   const Preparation misspelt = with("Adma");
   REQUIRE_FALSE(misspelt.problems.empty());
   CHECK(misspelt.problems.front().remedy == "did you mean `Adam`?");
