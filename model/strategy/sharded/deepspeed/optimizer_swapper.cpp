@@ -119,7 +119,7 @@ void OptimizerSwapper::make_room(Rank& rank, int64_t elements, SiteId site) {
     if (to_fill_.empty()) {
       throw ProgramException(site,
                              "AssertionError: no swap buffer is free for gradients "
-                             "(`buffer_count` of offload_optimizer)");
+                             "(`buffer_count` of offload_optimizer, or `optimizer_buffer_count`)");
     }
   }
   if (filling_ && filling_->filled + elements <= buffers_.elements()) {
@@ -185,7 +185,7 @@ OptimizerSwapper::Reading OptimizerSwapper::read(Rank& rank, size_t index, SiteI
     throw ProgramException(
         site,
         fmt::format("AssertionError: {}{} swap buffers are needed, {} are free (raise "
-                    "`buffer_count` of offload_optimizer{})",
+                    "`buffer_count` of offload_optimizer, or `optimizer_buffer_count`{})",
                     is_pipelined() ? "PipelinedOptimizerSwapper ran out of swap buffers: " : "",
                     needed, free,
                     needed > 1 + group.state.size() + 1

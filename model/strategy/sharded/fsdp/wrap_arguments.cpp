@@ -172,9 +172,20 @@ std::string why_nothing_wrapped(const WrapPolicy& policy, const Network& network
   return fmt::format("`{}` wraps nothing: {}", name, one_unit);
 }
 
+// Policies of torch/distributed/fsdp/wrap.py that have no counterpart here.
+void refuse_other_policies(const std::string& policy, const std::string& argument) {
+  constexpr std::string_view others[] = {"always_wrap_policy", "lambda_auto_wrap_policy",
+                                         "CustomPolicy", "_or_policy"};
+  if (std::ranges::count(others, policy) > 0) {
+    throw UnmodelledArgument(fmt::format("the policy `{}` is not modelled", policy), argument,
+                             "write the classes that it wraps, as in [Linear], or blocks");
+  }
+}
+
 void check_classes(const WrapPolicy& policy, const Network& network, const std::string& name) {
   const std::vector<std::string> known = module_classes(network);
   for (const std::string& class_name : policy.classes) {
+    refuse_other_policies(class_name, name);
     if (std::find(known.begin(), known.end(), class_name) == known.end()) {
       throw ArgumentProblem(fmt::format("{}: no module of this model is a {}; it has {}", name,
                                         class_name, fmt::join(known, ", ")),
@@ -302,6 +313,7 @@ std::vector<std::string_view> beside(std::string_view prefix,
   }
   const std::string of = name.substr(0, begin - 1);
   const std::string wrong = name.substr(begin, name.find('.', begin) - begin);
+  refuse_other_policies(wrong, name);
   std::string remedy = did_you_mean(wrong, parts);
   if (remedy.empty() && parts.empty()) {
     remedy = fmt::format("`{}` is no map: write its value", of);

@@ -116,4 +116,18 @@ TEST_CASE("policies and classes are written as objects of scenarios are") {
                         Classes{"[torch.nn.Linear]"})) == Classes{"Linear"});
 }
 
+// torch/distributed/fsdp/wrap.py has these beside those that are modelled.
+TEST_CASE("other policies of torch are refused by name") {
+  const Network network = partly_frozen();
+  StrategyArguments always;
+  always.set("auto_wrap_policy", std::vector<std::string>{"always_wrap_policy"});
+  StrategyArguments lambda;
+  lambda.set("auto_wrap_policy.lambda_auto_wrap_policy.lambda_fn", std::string("f"));
+  for (const StrategyArguments& arguments : {always, lambda}) {
+    TrainingPlan plan;
+    plan.network = &network;
+    CHECK_THROWS_AS(fully_sharded_data_parallel().make(plan, arguments), UnmodelledArgument);
+  }
+}
+
 }  // namespace fsdp_policies_test
