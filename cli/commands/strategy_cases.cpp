@@ -11,6 +11,7 @@
 #include "model/trainer/framework/compared_strategies.hpp"
 #include "model/trainer/prepare/prepare.hpp"
 #include "model/trainer/prepare/proposed_strategy.hpp"
+#include "model/trainer/prepare/strategy_arguments.hpp"
 #include "rehearsal/run/one_run.hpp"
 
 namespace lockstep::cli {
@@ -57,7 +58,7 @@ void take_optimizer(const Scenario& scenario, const Version& lightning,
         proposed_strategy(entry, *state, scenario, deepspeed_release(scenario, lightning));
     if (proposed.optimizer) {
       compared.label += fmt::format(", {}", proposed.optimizer->name);
-      compared.settings.push_back("optimizer=" + lockstep::text_of(*proposed.optimizer));
+      compared.settings.push_back("optimizer=" + text_with(*proposed.optimizer, {}));
     } else if (proposed.strategy.name != compared.strategy) {
       compared.label += ", any optimizer";
       compared.whole = proposed.text;

@@ -73,16 +73,6 @@ std::string text_of(const PlainValue& value) {
   return std::visit(Writer{}, value.value);
 }
 
-std::string text_of(const Object& object) {
-  PlainValue::Map arguments;
-  for (const ObjectArgument& argument : object.arguments) {
-    arguments.push_back({argument.name, argument.value});
-  }
-  return arguments.empty() ? object.name
-                           : fmt::format("{{{}: {}}}", object.name,
-                                         text_of(PlainValue{std::move(arguments), {}}));
-}
-
 const PlainValue* Object::find(std::string_view argument) const {
   for (const ObjectArgument& candidate : arguments) {
     if (candidate.name == argument) {

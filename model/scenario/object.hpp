@@ -59,9 +59,6 @@ struct Object {
   const PlainValue* find(std::string_view argument, size_t position) const;
 };
 
-/// "ddp", "{AdamW: {lr: 0.1}}": as YAML in flow style.
-std::string text_of(const Object& object);
-
 /// Reads a value as an object, where an argument holds one (`algorithm: {Async: {..}}`): a name, a
 /// map of one key, or `class_path` with `init_args`. Nothing when it is none of these.
 std::optional<Object> as_object(const PlainValue& value);

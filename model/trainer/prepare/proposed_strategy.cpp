@@ -38,12 +38,12 @@ ProposedStrategy proposed_strategy(const StrategyEntry& entry, const DividedStat
   }
   std::optional<Object> on_host = host_optimizer(*own);
   if (on_host && entry.takes_offloaded(on_host->name, deepspeed)) {
-    proposed.text += fmt::format(" with optimizer: {}", text_of(*on_host));
+    proposed.text += fmt::format(" with optimizer: {}", text_with(*on_host, {}));
     proposed.optimizer = std::move(on_host);
     return proposed;
   }
   proposed.strategy = object_of(entry.class_name, state.with_any_optimizer, {});
-  proposed.text = text_of(proposed.strategy);
+  proposed.text = text_with(proposed.strategy, {});
   return proposed;
 }
 

@@ -209,13 +209,13 @@ std::string text_with(const std::string& name, const PlainValue& value, const Ch
 
 }  // namespace
 
-std::string text_with(const Object& strategy, const Changed& changed) {
+std::string text_with(const Object& object, const Changed& changed) {
   std::string text;
-  for (const ObjectArgument& argument : strategy.arguments) {
+  for (const ObjectArgument& argument : object.arguments) {
     text += (text.empty() ? "" : ", ") + argument.name + ": " +
             text_with(argument.name, argument.value, changed);
   }
-  return text.empty() ? strategy.name : "{" + strategy.name + ": {" + text + "}}";
+  return text.empty() ? object.name : "{" + object.name + ": {" + text + "}}";
 }
 
 }  // namespace lockstep

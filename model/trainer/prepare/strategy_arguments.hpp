@@ -34,7 +34,7 @@ bool add_named_ranks(const PlainValue& value, std::vector<int64_t>& ranks);
 /// The object as a scenario writes it, with the value of an argument in place of its own. The name
 /// is that of StrategyArguments: "fully_shard.mesh". An argument that it does not have is not
 /// added.
-std::string text_with(const Object& strategy,
+std::string text_with(const Object& object,
                       const std::vector<std::pair<std::string, std::string>>& changed);
 
 }  // namespace lockstep

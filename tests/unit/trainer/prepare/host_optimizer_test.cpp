@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/trainer/prepare/strategy_arguments.hpp"
+
 using namespace lockstep;
 
 namespace host_optimizer_test {
@@ -13,7 +15,7 @@ namespace {
 
 std::string on_host(const Object& optimizer) {
   const std::optional<Object> made = host_optimizer(optimizer);
-  return made ? text_of(*made) : "none";
+  return made ? text_with(*made, {}) : "none";
 }
 
 }  // namespace
