@@ -1,7 +1,5 @@
 #include "rehearsal/measure/step_alone.hpp"
 
-#include <utility>
-
 #include "rehearsal/measure/prober.hpp"
 
 namespace lockstep::cli {

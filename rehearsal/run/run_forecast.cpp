@@ -33,12 +33,22 @@ int64_t simulated_ranks(const OneRun& run) {
                                     : static_cast<int64_t>(options.classes->size());
 }
 
+namespace {
+
+// Lists and values take more, and the orders that follow the first one take what it took.
+bool is_forecast(const OneRun& run, const RunRequest& request) {
+  return request.progress != nullptr && !request.lists && !request.schedule.is_drawn() &&
+         !run.preparation.options.numerics;
+}
+
+}  // namespace
+
 // Ranks that faults make different would else be alike, and one that stands for them tells how many
 // operations each of them has.
 void tell_forecast(const OneRun& run, const Scenario& scenario, const RunRequest& request) {
   constexpr int64_t many_ranks = 512;
   constexpr int32_t few_ranks = 16;
-  if (request.progress == nullptr || scenario.faults.empty() || simulated_ranks(run) < many_ranks) {
+  if (!is_forecast(run, request) || scenario.faults.empty() || simulated_ranks(run) < many_ranks) {
     return;
   }
   Scenario healthy = scenario;

@@ -29,7 +29,8 @@ std::string text_of(const RunForecast& forecast);
 int64_t simulated_ranks(const OneRun& run);
 
 /// Reports what a run will take, if many ranks differ by the scenario's faults and somebody follows
-/// its progress. The run is prepared and has not begun.
+/// its progress. The run is prepared and has not begun. Nothing is said of one that keeps lists of
+/// operations or computes values.
 void tell_forecast(const OneRun& run, const Scenario& scenario, const RunRequest& request);
 
 }  // namespace lockstep::cli
