@@ -159,6 +159,7 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
     expect_same_logged(log, log_of_whole);
     RC_ASSERT(log.logger_row_count == log_of_whole.logger_row_count);
     RC_ASSERT(updates_of(log) == updates_of(log_of_whole));
+    RC_ASSERT(log.learning_rates == log_of_whole.learning_rates);
     RC_ASSERT(log.checkpoints.size() == log_of_whole.checkpoints.size());
     for (size_t one = 0; one < log.checkpoints.size(); ++one) {
       RC_ASSERT(log.checkpoints[one].saved == log_of_whole.checkpoints[one].saved);
@@ -226,9 +227,16 @@ TEST_CASE("what is left out is what would have happened") {
       distribution.count("left out between changes of the strategy");
     }
     const std::string& why_not = run.preparation.repetition.why_not;
-    distribution.count(!run.result.journal->repeated.empty() ? "left out"
-                       : why_not.empty()                     ? "nothing left out"
-                                                             : "nothing left out: " + why_not);
+    const bool has_left_out = !run.result.journal->repeated.empty();
+    if (has_left_out && training.more.find("lr_scheduler") != std::string::npos) {
+      distribution.count("left out beside a scheduler");
+    }
+    if (has_left_out && !run.preparation.repetition.counted.empty()) {
+      distribution.count("left out between decisions by counters");
+    }
+    distribution.count(has_left_out      ? "left out"
+                       : why_not.empty() ? "nothing left out"
+                                         : "nothing left out: " + why_not);
     expect_same(run, whole);
     expect_same(cli::measure(run), cli::measure(whole));
     expect_same(cli::findings_of(run, cli::World::simulated),
@@ -239,6 +247,8 @@ TEST_CASE("what is left out is what would have happened") {
   CHECK(distribution.share("left out") >= 0.2);
   CHECK(distribution.share("left out between stages") > 0);
   CHECK(distribution.share("left out between changes of the strategy") > 0);
+  CHECK(distribution.share("left out beside a scheduler") > 0);
+  CHECK(distribution.share("left out between decisions by counters") > 0);
   CHECK(distribution.share("not run") <= 0.1);
 }
 

@@ -26,12 +26,32 @@ std::vector<std::string> programs() {
       "{on_train_batch_end: [{if: rank == 0, then: [{host: 30 us}]}]}",
       "{on_train_batch_end: [barrier], on_train_epoch_end: [{host: 1 ms}]}",
       "{on_train_batch_end: [{if: batch_idx % 5 == 0, then: [barrier]}]}",
+      "{on_train_batch_start: [{if: batch_idx % 6 == 4 and rank == 0, then: [{host: 20 us}]}]}",
+      "{on_train_batch_end: [{if: batch_idx == 13 or batch_idx > 40, then: [barrier]}]}",
+      "{training_step: [forward, {let: {shows: batch_idx % 4 == 0}}, "
+      "{if: shows, then: [{log: {name: loss, value: loss, on_epoch: true}}]}]}",
+      "{on_train_batch_end: [{if: global_step % 9 == 0, then: [barrier]}], "
+      "training_step: [forward, {if: global_step < 12, then: [{host: 10 us}]}]}",
+      "{validation_step: [forward, {if: batch_idx % 3 == 1, then: [barrier]}]}",
       "{on_train_epoch_end: [{if: epoch == 3, then: [barrier]}]}",
+      "{on_train_epoch_end: [{if: epoch % 2 == 0, then: [{host: 1 ms}]}]}",
+      "{on_validation_epoch_end: [{if: global_step > 50, then: [barrier]}]}",
       "{__init__: [{let: {self.seen: 0}}], "
       "on_train_batch_end: [{let: {self.seen: self.seen + 1}}, "
       "{if: self.seen == 40, then: [barrier]}]}",
       "{on_train_batch_end: [{let: {x: rank + 1}}, {if: x == 1, then: [{host: 5 us}]}]}",
   };
+}
+
+// Some of them raise before the training has ended.
+std::string schedulers() {
+  const std::string steps = std::to_string(*rc::gen::inRange(2, 400));
+  return one_of({"{StepLR: {step_size: 2, gamma: 0.5}}",
+                 "{ExponentialLR: {gamma: 0.9, interval: step}}",
+                 "{CosineAnnealingLR: {T_max: 7, interval: step, frequency: 3}}",
+                 "{OneCycleLR: {max_lr: 0.5, total_steps: " + steps + ", interval: step}}",
+                 "{OneCycleLR: {max_lr: 0.5, total_steps: 5}}",
+                 "{LambdaLR: {lr_lambda: 1 / (" + steps + " - epoch), interval: step}}"});
 }
 
 // DeepSpeed's windows do: Lightning counts no step where they leave an epoch. Waiting for data
@@ -169,6 +189,9 @@ rc::Gen<LongTraining> long_trainings() {
       go_through_stages(training);
     } else if (on_gpus && *rc::gen::element(true, false)) {
       count_steps(training);
+    }
+    if (*rc::gen::element(true, false, false) && training.more.empty()) {
+      training.more = "lr_scheduler: " + schedulers() + "\n";
     }
     const std::string program = one_of(programs());
     training.program = program.empty() ? "" : "program: " + program + "\n";

@@ -131,6 +131,7 @@ struct RankLog {
   bool runs_trainer = true;                      ///< false: a server
   std::optional<Staleness> staleness;            ///< of the gradients that a server received
   std::vector<WeightUpdate> weight_updates;      ///< in order; the first of them, of many
+  bool weight_updates_cut = false;               ///< there have been more; of this run alone
   int64_t steps = 0;                             ///< optimizer steps
   int64_t steps_of_cycle = 1;                    ///< Strategy::steps_of_cycle, of the last fit
   int64_t epochs = 0;                            ///< training epochs that ended
@@ -154,10 +155,15 @@ struct RankLog {
     const bool again = !weight_updates.empty() && weight_updates.back().does_as(update) &&
                        weight_updates.back().site == update.site &&
                        weight_updates.back().batches == update.batches;
+    if (weight_updates_cut) {
+      return;
+    }
     if (again) {
-      ++weight_updates.back().times;
+      weight_updates.back().times += update.times;
     } else if (weight_updates.size() < weight_updates_max) {
       weight_updates.push_back(update);
+    } else {
+      weight_updates_cut = true;
     }
   }
 

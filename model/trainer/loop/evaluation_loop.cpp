@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "model/trainer/data/data_feed.hpp"
-#include "model/trainer/loop/repeated_loop.hpp"
+#include "model/trainer/loop/repeated_evaluation.hpp"
 
 namespace lockstep {
 
@@ -103,13 +103,11 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   const std::string epoch_end = prefix() + "_epoch_end";
   const bool keeps_outputs = training_.has_hook(epoch_end);
   training_.note_batches(loader, progress.num_batches);
-  RepeatedLoop repeated(training_, 0, 1);
+  RepeatedEvaluation repeated(training_, progress.num_batches, feed.ahead());
   int64_t number = 0;
   for (; training_.goes_on(loader, number < progress.num_batches); ++number) {
     if (training_.stage() == Stage::fit && training_.program().repetition.batches) {
-      const int64_t last = progress.num_batches - 1 - feed.ahead();
-      const int64_t left_out = repeated.left_out(
-          number, number > (feed.ahead() > 0 ? 1 : 0) && number <= last, std::max(number, last));
+      const int64_t left_out = repeated.left_out(number);
       feed.leave_out(left_out);
       seen_batches_[progress.dataloader_idx] +=
           sanity || !training_.program().trainer.has_logger ? 0 : left_out;

@@ -1,11 +1,12 @@
 #include "model/trainer/loop/fit_loop.hpp"
 
-#include <fmt/core.h>
-
 #include "model/trainer/data/data_feed.hpp"
+#include "model/trainer/loop/counted_decisions.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
 #include "model/trainer/loop/repeated_batches.hpp"
 #include "model/trainer/loop/repeated_epochs.hpp"
+#include "model/trainer/loop/schedule_end.hpp"
+#include "model/trainer/loop/validation_interval.hpp"
 
 namespace lockstep {
 
@@ -18,7 +19,8 @@ class FitLoop {
       : training_(training),
         settings_(training.program().trainer),
         results_(training.interpreter(), training.strategy(), training.program(), true),
-        validation_(training, EvaluationKind::validate) {}
+        validation_(training, EvaluationKind::validate),
+        decisions_(training.program().repetition, training.rank().place()) {}
 
   Program run();
 
@@ -34,7 +36,6 @@ class FitLoop {
   Program leave_batches(const RankBatches& batches, int64_t count);
   Program end_epoch();
   bool validates_in_this_epoch() const;
-  void check_validation_interval(int64_t available) const;
   bool is_restarting() const;
   bool is_done() const;
   void note_position(bool ends_epoch, bool steps);
@@ -43,19 +44,22 @@ class FitLoop {
   bool reached_max_steps() const;
   bool stops_early() const { return stops_; }
   void decide_to_stop();
-  std::optional<RepeatedBatches> repeated_batches(int64_t ahead) const;
+  std::optional<RepeatedBatches> repeated_batches(int64_t ahead);
   const LoaderSettings& loader() const { return training_.program().train.front(); }
 
   Training& training_;
   const TrainerSettings& settings_;
   LoggedResults results_;
   EvaluationLoop validation_;
+  CountedDecisions decisions_;
   OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
   int64_t loaded_in_epoch_ = 0;
   int64_t first_batch_ = 0;  ///< of the epoch that runs: more than 0 where it has been resumed
-  bool stops_ = false;       ///< early, as decided last
+  /// Progress::batches when a scheduler raises.
+  int64_t schedules_end_ = TrainerSettings::no_limit;
+  bool stops_ = false;  ///< early, as decided last
 };
 
 // checkpoint_connector, trainer._run_stage, then the loops.
@@ -88,9 +92,11 @@ Program FitLoop::epochs() {
   training_.results = &results_;
   co_await training_.hook("on_train_start");
   decide_to_stop();
-  std::optional<RepeatedEpochs> repeated = training_.progress.resumed_batch > 0
-                                               ? std::nullopt
-                                               : repeated_epochs(training_, available_batches_);
+  schedules_end_ = batches_until_schedule_ends(training_, available_batches_);
+  std::optional<RepeatedEpochs> repeated =
+      training_.progress.resumed_batch > 0
+          ? std::nullopt
+          : repeated_epochs(training_, available_batches_, schedules_end_);
   while (!is_done()) {
     if (repeated &&
         training_.strategy().steps_alike(settings_.accumulate_grad_batches) == all_steps) {
@@ -112,29 +118,25 @@ Program FitLoop::epochs() {
   training_.results = nullptr;
 }
 
-std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) const {
+std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) {
   const bool counts_by_itself = !settings_.automatic_optimization;  // how many steps a batch has
   if (!training_.program().repetition.batches ||
       (counts_by_itself &&
        (settings_.max_steps != TrainerSettings::no_limit || save_every(training_.program()) > 0))) {
     return std::nullopt;
   }
-  const Progress& progress = training_.progress;
   if (first_batch_ > 0 || (counts_by_itself && training_.strategy().steps_alike(1) != all_steps)) {
     return std::nullopt;
   }
-  RepeatedBatches::Schedule schedule;
-  schedule.batches = progress.num_batches;
-  schedule.window = settings_.accumulate_grad_batches;
+  const Progress& progress = training_.progress;
+  RepeatedBatches::Schedule schedule = RepeatedBatches::schedule_of(training_, schedules_end_);
   schedule.ahead = ahead;
-  schedule.steps_left = settings_.max_steps - progress.global_step;
-  schedule.log_every = logs_rows(training_.program()) ? settings_.log_every_n_steps : 0;
-  schedule.log_phase = progress.batches_that_stepped;
   schedule.check_every = validates_in_this_epoch() ? val_check_batch_ : 0;
   schedule.check_phase = settings_.check_val_every_n_epoch == 0 ? progress.batches : 0;
-  schedule.save_every = save_every(training_.program());
-  schedule.save_phase = progress.global_step;
-  return RepeatedBatches(training_, schedule);
+  return RepeatedBatches(
+      training_, schedule,
+      decisions_.of_pass({progress.epoch, 0, progress.global_step, progress.num_batches},
+                         schedule.window));
 }
 
 Program FitLoop::sanity_check() {
@@ -170,28 +172,10 @@ Program FitLoop::set_up() {
   if ((!loader().iterable || is_limited) && training_.distributed()) {
     co_await training_.reduce_length(available);
   }
-  check_validation_interval(available);
+  check_validation_interval(settings_, available, loader().iterable);
   val_check_batch_ = settings_.val_check_interval.batches != TrainerSettings::no_limit
                          ? settings_.val_check_interval.batches
                          : std::max<int64_t>(1, settings_.val_check_interval.of(available));
-}
-
-// Lightning refuses what would never validate, once it knows how many batches there are.
-void FitLoop::check_validation_interval(int64_t available) const {
-  const TrainerSettings::Limit& interval = settings_.val_check_interval;
-  const bool in_batches = interval.batches != TrainerSettings::no_limit;
-  if (in_batches && interval.batches > available && settings_.check_val_every_n_epoch != 0 &&
-      settings_.limit_validation.allows_any() && !loader().iterable) {
-    throw ProgramException(
-        interval.site,
-        fmt::format("`val_check_interval` ({}) must be less than or equal to the number "
-                    "of the training batches ({})",
-                    interval.batches, available));
-  }
-  if (!in_batches && interval.part != 1 && loader().iterable) {
-    throw ProgramException(interval.site,
-                           "with an IterableDataset `val_check_interval` must be 1.0 or an int");
-  }
 }
 
 // trainer.py, _run_sanity_check: not where the loops restart, which they do within an epoch, and

@@ -1,6 +1,10 @@
 #include "model/trainer/loop/repeated_batches.hpp"
 
 #include <algorithm>
+#include <numeric>
+
+#include "model/trainer/loop/counted_decisions.hpp"
+#include "model/trainer/loop/repeated_epochs.hpp"
 
 namespace lockstep {
 
@@ -16,11 +20,37 @@ int64_t batch_of_step(int64_t number, int64_t window, int64_t every, int64_t pha
 
 }  // namespace
 
-RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule)
-    : training_(training), schedule_(schedule), windows_(training, 0, schedule.window) {
-  if (schedule.log_every > 1) {
-    rows_.emplace(training, 1, schedule.window * schedule.log_every);
+RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
+                                 std::vector<int64_t> decisions)
+    : training_(training),
+      schedule_(schedule),
+      windows_(training, 0, schedule.window),
+      decisions_(std::move(decisions)) {
+  const int64_t of_rows = schedule.window * std::max<int64_t>(1, schedule.log_every);
+  const int64_t both = std::lcm(of_rows, std::max(schedule.window, schedule.decision_period));
+  const int64_t length = schedule.decision_period > 0 && both <= schedule.batches ? both : of_rows;
+  if (length > schedule.window) {
+    rows_.emplace(training, 1, length);
   }
+}
+
+RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
+                                                       int64_t schedules_end) {
+  const TrainerSettings& settings = training.program().trainer;
+  const Progress& progress = training.progress;
+  Schedule schedule;
+  schedule.batches = progress.num_batches;
+  schedule.window = settings.accumulate_grad_batches;
+  schedule.steps_left = settings.max_steps - progress.global_step;
+  schedule.log_every = logs_rows(training.program()) ? settings.log_every_n_steps : 0;
+  schedule.log_phase = progress.batches_that_stepped;
+  schedule.decision_period = training.program().repetition.decision_period;
+  schedule.save_every = save_every(training.program());
+  schedule.save_phase = progress.global_step;
+  if (schedules_end != TrainerSettings::no_limit) {
+    schedule.raises_at = schedules_end - progress.batches;
+  }
+  return schedule;
 }
 
 int64_t RepeatedBatches::next_different(int64_t number, bool with_logs) const {
@@ -34,6 +64,7 @@ int64_t RepeatedBatches::next_different(int64_t number, bool with_logs) const {
   if (has.ahead > 0) {
     interrupts(0);
   }
+  interrupts(has.raises_at);
   interrupts(next_change_);
   if (has.steps_left <= has.batches / has.window) {
     interrupts(has.steps_left * has.window - 1);
@@ -65,8 +96,11 @@ int64_t RepeatedBatches::left_out(int64_t number) {
   look_for_change(number);
   const auto asked = [&](RepeatedLoop& loop, bool with_logs) {
     const int64_t before = std::max<int64_t>(0, number - loop.length());
-    const bool was_alike = last_change_ <= before && next_different(before, with_logs) >= number;
-    return loop.left_out(number, was_alike, next_different(number, with_logs));
+    const int64_t other = next_other_decision(decisions_, number, loop.length());
+    const bool was_alike = last_change_ <= before && next_different(before, with_logs) >= number &&
+                           (decisions_.empty() || other >= number + loop.length());
+    const int64_t next = next_different(number, with_logs);
+    return loop.left_out(number, was_alike, decisions_.empty() ? next : std::min(next, other));
   };
   if (rows_) {
     if (const int64_t left_out = asked(*rows_, false)) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "model/trainer/loop/repeated_loop.hpp"
 
@@ -13,18 +14,24 @@ class RepeatedBatches {
  public:
   /// What interrupts the repetition, by batch of this pass. Where it never comes: no_limit.
   struct Schedule {
-    int64_t batches = 0;      ///< of the pass; the last one differs
-    int64_t window = 1;       ///< that are accumulated for one step
-    int64_t ahead = 0;        ///< that are prepared; the first orders them, the last order none
-    int64_t steps_left = 0;   ///< optimizer steps until max_steps, from batch 0 on
-    int64_t log_every = 0;    ///< steps between rows of the logger; 0: they do nothing
-    int64_t log_phase = 0;    ///< steps before this pass, counted as the logger does
-    int64_t check_every = 0;  ///< batches between validations within the pass; 0: none
-    int64_t check_phase = 0;  ///< batches that count before this pass
-    int64_t save_every = 0;   ///< steps between checkpoints; 0: none within the pass
-    int64_t save_phase = 0;   ///< optimizer steps before this pass
+    int64_t batches = 0;          ///< of the pass; the last one differs
+    int64_t window = 1;           ///< that are accumulated for one step
+    int64_t ahead = 0;            ///< that are prepared; the first orders them, the last order none
+    int64_t steps_left = 0;       ///< optimizer steps until max_steps, from batch 0 on
+    int64_t log_every = 0;        ///< steps between rows of the logger; 0: they do nothing
+    int64_t log_phase = 0;        ///< steps before this pass, counted as the logger does
+    int64_t decision_period = 1;  ///< batches until decisions repeat; 0: unknown
+    int64_t check_every = 0;      ///< batches between validations within the pass; 0: none
+    int64_t check_phase = 0;      ///< batches that count before this pass
+    int64_t save_every = 0;       ///< steps between checkpoints; 0: none within the pass
+    int64_t save_phase = 0;       ///< optimizer steps before this pass
+    int64_t raises_at = -1;       ///< the batch in which a scheduler raises; before this pass: none
   };
-  RepeatedBatches(Training& training, const Schedule& schedule);
+  /// `decisions`: of the batches of this pass, empty where there are none.
+  RepeatedBatches(Training& training, const Schedule& schedule, std::vector<int64_t> decisions);
+  /// What the training itself says of the pass that begins: all but `ahead` and `check_`.
+  /// `schedules_end`: as batches_until_schedule_ends() counts.
+  static Schedule schedule_of(const Training& training, int64_t schedules_end);
 
   /// Said before batch `number`. Gives how many batches are left out.
   int64_t left_out(int64_t number);
@@ -40,7 +47,8 @@ class RepeatedBatches {
   int64_t next_change_ = TrainerSettings::no_limit;  ///< of what the strategy does: its first batch
   int64_t last_change_ = 0;
   RepeatedLoop windows_;
-  std::optional<RepeatedLoop> rows_;  ///< from one row of the logger to the next
+  std::optional<RepeatedLoop> rows_;  ///< from one row of the logger, or decision, to the next
+  std::vector<int64_t> decisions_;
 };
 
 }  // namespace lockstep

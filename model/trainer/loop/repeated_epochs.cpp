@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "model/core/random.hpp"
 #include "model/scenario/expressions_of.hpp"
 
 namespace lockstep {
@@ -48,7 +49,8 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last) {
 
 // An epoch does what another does where neither is cut short, and both stand alike to what comes
 // in every n-th epoch or step.
-std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches) {
+std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches,
+                                              int64_t schedules_end) {
   const TrainingProgram& program = training.program();
   const TrainerSettings& settings = program.trainer;
   const int64_t window = settings.accumulate_grad_batches;
@@ -57,6 +59,11 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
   if (!program.repetition.epochs || settings.check_val_every_n_epoch == 0 ||
       settings.reload_every_n_epochs > 0) {
     return std::nullopt;
+  }
+  const CountedDecisions decisions(program.repetition, training.rank().place());
+  const bool by_epoch = decisions.uses("epoch") || decisions.uses("global_step");
+  if (by_epoch && decisions.uses("batch_idx") && training.has_validation()) {
+    return std::nullopt;  // batch_idx is of another loop there
   }
   int64_t length = settings.check_val_every_n_epoch;
   const auto comes_every = [&](int64_t every_n_steps) {
@@ -77,14 +84,51 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
       length = std::lcm(length, std::max<int64_t>(1, checkpoint->every_n_epochs));
     }
   }
+  const int64_t end =
+      schedules_end == TrainerSettings::no_limit
+          ? settings.max_epochs
+          : training.progress.epoch + (schedules_end - training.progress.batches) / batches;
   return length > settings.max_epochs ? std::nullopt
-                                      : std::optional<RepeatedEpochs>({training, length});
+                                      : std::optional<RepeatedEpochs>({training, length, end});
 }
 
 void RepeatedEpochs::leave_out() {
   const int64_t epoch = training_.progress.epoch;
   const int64_t before = std::max<int64_t>(0, epoch - loop_.length());
-  loop_.left_out(epoch, are_alike(before, epoch), last_alike());
+  const int64_t last = last_alike();
+  const int64_t other = decisions_.empty() ? last : next_other_decision(last);
+  const bool decide_alike = decisions_.empty() || other >= std::min(last, epoch + loop_.length());
+  loop_.left_out(epoch, decide_alike && are_alike(before, epoch), other);
+}
+
+// How many steps an epoch has is known behind the first.
+int64_t RepeatedEpochs::next_other_decision(int64_t end) {
+  if (training_.progress.epoch == 0) {
+    return 0;
+  }
+  int64_t epoch = std::max(training_.progress.epoch, loop_.length());
+  while (epoch < end && decision_of(epoch) == decision_of(epoch - loop_.length())) {
+    ++epoch;
+  }
+  return epoch;
+}
+
+// Of all its batches, as far as they depend on the epoch at all.
+int64_t RepeatedEpochs::decision_of(int64_t epoch) {
+  if (!decisions_.uses("epoch") && !decisions_.uses("global_step")) {
+    return 0;
+  }
+  while (std::ssize(decision_by_epoch_) <= epoch) {
+    const int64_t number = std::ssize(decision_by_epoch_);
+    uint64_t all = 0;
+    for (const int64_t one : decisions_.kinds_of_pass(
+             {number, 0, number * steps_of_epoch(), training_.progress.num_batches},
+             training_.program().trainer.accumulate_grad_batches)) {
+      all = random_key(all, static_cast<uint64_t>(one));
+    }
+    decision_by_epoch_.push_back(static_cast<int64_t>(all));
+  }
+  return decision_by_epoch_[static_cast<size_t>(epoch)];
 }
 
 // The present one goes on like those before.
@@ -106,7 +150,7 @@ bool RepeatedEpochs::are_alike(int64_t epoch, int64_t other) const {
 int64_t RepeatedEpochs::last_alike() const {
   const TrainerSettings& settings = training_.program().trainer;
   const int64_t epoch = training_.progress.epoch;
-  int64_t end = settings.max_epochs;
+  int64_t end = std::min(settings.max_epochs, end_);
   if (epoch > 0 && settings.max_steps != TrainerSettings::no_limit) {
     end = std::min(end, settings.max_steps / steps_of_epoch());
   }

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "model/trainer/loop/counted_decisions.hpp"
 #include "model/trainer/loop/repeated_loop.hpp"
 
 namespace lockstep {
@@ -20,9 +22,12 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last);
 /// world leaves out.
 class RepeatedEpochs {
  public:
-  /// `length`: epochs of a period.
-  RepeatedEpochs(Training& training, int64_t length)
-      : training_(training), loop_(training, 2, length) {}
+  /// `length`: epochs of a period. `end`: the first that differs from all before it.
+  RepeatedEpochs(Training& training, int64_t length, int64_t end)
+      : training_(training),
+        loop_(training, 2, length),
+        end_(end),
+        decisions_(training.program().repetition, training.rank().place()) {}
 
   /// Said before each epoch.
   void leave_out();
@@ -31,12 +36,21 @@ class RepeatedEpochs {
   bool are_alike(int64_t epoch, int64_t other) const;
   int64_t steps_of_epoch() const;
   int64_t last_alike() const;
+  /// The first epoch from this one on that does not decide as the one a period before it, below
+  /// `end`; a negative one decides like the first.
+  int64_t next_other_decision(int64_t end);
+  int64_t decision_of(int64_t epoch);
 
   Training& training_;
   RepeatedLoop loop_;
+  int64_t end_;
+  CountedDecisions decisions_;
+  std::vector<int64_t> decision_by_epoch_;
 };
 
-/// `batches`: of an epoch. None: its epochs differ.
-std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches);
+/// `batches`: of an epoch. `schedules_end`: as batches_until_schedule_ends() counts. None: its
+/// epochs differ.
+std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches,
+                                              int64_t schedules_end);
 
 }  // namespace lockstep

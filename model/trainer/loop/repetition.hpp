@@ -1,17 +1,29 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
+#include <vector>
+
+#include "model/expression/expression.hpp"
 
 namespace lockstep {
 
 /// Whether batches and epochs of a training do the same again, as far as the scenario says: no
-/// statement depends on what differs between them.
+/// statement depends on what differs between them, but for counters.
 struct Repetition {
   bool batches = false;
   bool epochs = false;  ///< then batches do, too
   /// What is logged is the same in every batch, or a placeholder.
   bool logs = false;
-  std::string why_not;  ///< where one of them does not: "`if` (line 12) depends on batch_idx"
+  std::string why_not;  ///< where one of them does not: "`if` (line 12) depends on loss"
+  /// What decides by counters of the loops (batch_idx, epoch, global_step) and by what a rank is
+  /// called: batches for which all these have the same values do the same.
+  std::vector<Expression> counted;
+  /// After how many batches they repeat, on every rank alike, as far as remainders say. 0: unknown.
+  int64_t decision_period = 1;
+  /// Names that these are made of, where the program binds them.
+  std::map<std::string, Expression, std::less<>> bound;
 };
 
 }  // namespace lockstep

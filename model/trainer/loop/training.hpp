@@ -164,14 +164,13 @@ class Training final : public TrainerScope {
   Callbacks& callbacks() { return callbacks_; }
   Schedulers& schedulers() { return schedulers_; }
   /// Returns the learning rate of an optimizer, by its index in the plan.
-  double learning_rate(size_t optimizer) const;
-  void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
-  void set_momentum(size_t optimizer, ScheduledMomentum momentum) {
-    momenta_[optimizer] = momentum;
+  double learning_rate(size_t optimizer) const {
+    return schedulers_.schedules().rates().learning_rate(optimizer);
   }
-  void forget_momenta() { momenta_.clear(); }
   /// The optimizer's momentum, or its first beta.
-  double momentum(size_t optimizer) const;
+  double momentum(size_t optimizer) const {
+    return schedulers_.schedules().rates().momentum(optimizer);
+  }
   /// Where schedulers change them.
   void log_learning_rates();
   /// Whether loggers get a row of the batch that runs (logger_connector.py, should_update_logs).
@@ -192,7 +191,6 @@ class Training final : public TrainerScope {
   }
   /// Counts `times` more of what has been counted since `earlier`: the world has left it out.
   void repeat_since(const Counted& earlier, int64_t times);
-  void repeat_updates_since(const Counted& earlier, int64_t times);
   /// Adds what is kept from one batch to the next beside what is counted.
   void remember(ProgramMemory& memory) const;
   bool has_validation() const;
@@ -285,6 +283,8 @@ class Training final : public TrainerScope {
                     const Expression& expression, Frame& frame);
   Program log_metric(const Statement& statement, const std::string& name, MetricInstance* metric);
   void mark(const Statement& statement, bool begins);
+  std::vector<WeightUpdate> updates_since(const Counted& earlier) const;
+  void repeat_schedules_since(const Counted& earlier, int64_t times);
   Program set_should_stop(const Statement& statement, Frame& frame);
   Program decide(const Statement& statement, Frame& frame);
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
@@ -312,8 +312,6 @@ class Training final : public TrainerScope {
   ColumnCache columns_;
   Callbacks callbacks_;
   Schedulers schedulers_;
-  std::map<size_t, double> learning_rates_;      ///< that schedulers gave, by optimizer
-  std::map<size_t, ScheduledMomentum> momenta_;  ///< the same
   bool has_validated_ = false;
   bool is_set_up_ = false;        ///< the model exists
   std::string asked_checkpoint_;  ///< `ckpt_path` of the fit that runs

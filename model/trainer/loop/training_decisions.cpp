@@ -1,6 +1,8 @@
 // Collective services of the trainer for callbacks and statements: decisions, objects, files.
 #include "model/strategy/local_model/optimizer.hpp"
 #include "model/trainer/callback/checkpoint_name.hpp"
+#include "model/trainer/loop/repeated_epochs.hpp"
+#include "model/trainer/loop/repeated_updates.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
@@ -46,17 +48,6 @@ Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_l
   co_await barrier(site);
 }
 
-double Training::learning_rate(size_t optimizer) const {
-  const auto given = learning_rates_.find(optimizer);
-  return given == learning_rates_.end() ? program_.plan.optimizers[optimizer].lr : given->second;
-}
-
-double Training::momentum(size_t optimizer) const {
-  const auto given = momenta_.find(optimizer);
-  return given == momenta_.end() ? first_momentum(program_.plan.optimizers[optimizer])
-                                 : given->second.first;
-}
-
 void Training::log_learning_rates() {
   if (program_.schedulers.empty()) {
     return;
@@ -91,9 +82,13 @@ void Training::log_row(std::map<std::string, double> values, std::optional<int64
 }
 
 void Training::repeat_since(const Counted& earlier, int64_t times) {
+  if (program_.schedulers.empty()) {
+    repeat_updates(updates_since(earlier), times, log_);
+  } else {
+    repeat_schedules_since(earlier, times);
+  }
   progress.repeat_since(earlier.progress, times);
   callbacks_.repeat_since(earlier.by_callbacks, times);
-  repeat_updates_since(earlier, times);
   const Staleness now = strategy_->staleness().value_or(Staleness{});
   staleness_left_out_.merge({(now.pushes - earlier.staleness.pushes) * times,
                              (now.updates - earlier.staleness.updates) * times, now.most,
@@ -116,9 +111,30 @@ void Training::remember(ProgramMemory& memory) const {
   }
 }
 
-// Updates that are alike are one row; of others there are as many rows as are kept.
-void Training::repeat_updates_since(const Counted& earlier, int64_t times) {
-  std::vector<WeightUpdate>& updates = log_.weight_updates;
+// Of batches that have been left out: what their optimizers and schedulers would have done. Of a
+// loop over epochs the next batch is the first of one.
+void Training::repeat_schedules_since(const Counted& earlier, int64_t times) {
+  const bool of_epochs = progress.epoch > earlier.progress.epoch;
+  const int64_t batches = (progress.batches - earlier.progress.batches) * times;
+  int64_t epoch = progress.epoch;
+  int64_t batch = of_epochs ? 0 : progress.batch_idx + 1;
+  UpdatesByBatch updates(updates_since(earlier), batches_since_update_);
+  for (int64_t left_out = 0; left_out < batches; ++left_out) {
+    if (of_epochs && batch == 0) {
+      log_learning_rates();
+    }
+    const bool is_last = of_epochs && batch + 1 == progress.num_batches;
+    updates.take(program_.optimizer_names, schedulers_.schedules().rates(), log_);
+    if (program_.trainer.automatic_optimization) {
+      schedulers_.schedules().step_after(batch, epoch, steps_at(program_, batch, is_last), is_last);
+    }
+    epoch += is_last ? 1 : 0;
+    batch = is_last ? 0 : batch + 1;
+  }
+}
+
+std::vector<WeightUpdate> Training::updates_since(const Counted& earlier) const {
+  const std::vector<WeightUpdate>& updates = log_.weight_updates;
   std::vector<WeightUpdate> period;
   if (earlier.updates > 0) {
     WeightUpdate again = updates[earlier.updates - 1];
@@ -129,25 +145,7 @@ void Training::repeat_updates_since(const Counted& earlier, int64_t times) {
   }
   period.insert(period.end(), updates.begin() + static_cast<int64_t>(earlier.updates),
                 updates.end());
-  if (period.empty()) {
-    return;
-  }
-  if (period.size() == 1) {  // also the last row: it has been the only one for a period
-    updates.back().times += period.front().times * times;
-    return;
-  }
-  for (int64_t turn = 0; turn < times && updates.size() < RankLog::weight_updates_max; ++turn) {
-    for (const WeightUpdate& update : period) {
-      const WeightUpdate& last = updates.back();
-      const bool again =
-          last.does_as(update) && last.site == update.site && last.batches == update.batches;
-      if (again) {
-        updates.back().times += update.times;
-      } else if (updates.size() < RankLog::weight_updates_max) {
-        updates.push_back(update);
-      }
-    }
-  }
+  return period;
 }
 
 bool Training::has_validation() const {

@@ -263,8 +263,9 @@ Program Training::update(size_t optimizer, SiteId site) {
   const Clipping clipping = clipping_of_step(optimizer);
   options.clipping = clipping.how;
   options.learning_rate = learning_rate(options.optimizer);
-  if (const auto momentum = momenta_.find(optimizer); momentum != momenta_.end()) {
-    options.momentum = momentum->second;
+  const OptimizerRates& rates = schedulers_.schedules().rates();
+  if (const ScheduledMomentum* const momentum = rates.scheduled_momentum(optimizer)) {
+    options.momentum = *momentum;
   }
   options.loss_scale = loss_scale_ ? &*loss_scale_ : nullptr;
   log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,

@@ -46,7 +46,7 @@ Program Training::keep_checkpoint(std::string file, bool weights_only) {
   for (size_t optimizer = 0; optimizer < program_.plan.optimizers.size(); ++optimizer) {
     saved.learning_rates.push_back(learning_rate(optimizer));
   }
-  saved.schedulers = schedulers_.state();
+  saved.schedulers = schedulers_.schedules().state();
   if (loss_scale_) {
     saved.loss_scale = loss_scale_->state();
   }
@@ -95,13 +95,13 @@ Program Training::restore_checkpoint() {
   resumes_at = position;
   log_.steps = progress.global_step;
   log_.epochs = progress.epoch;
-  schedulers_.restore(saved.schedulers);
+  schedulers_.schedules().restore(saved.schedulers);
   if (loss_scale_ && saved.loss_scale) {
     loss_scale_->restore(*saved.loss_scale);
   }
   for (size_t optimizer = 0; optimizer < saved.learning_rates.size(); ++optimizer) {
-    set_learning_rate(optimizer,
-                      saved.learning_rates[optimizer]);  // in its state, as torch keeps it
+    // In its state, as torch keeps it.
+    schedulers_.schedules().rates().set_learning_rate(optimizer, saved.learning_rates[optimizer]);
   }
   log_.resumption = {saved.file, position.global_step, position.epoch, position.batch};
 }

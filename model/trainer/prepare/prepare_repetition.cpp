@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/counted_names.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -136,8 +137,17 @@ bool only_passes_on(StatementKind kind) {
          kind == StatementKind::item || kind == StatementKind::return_hook;
 }
 
-std::string varying_statement(const TrainingProgram& program) {
-  const NamesOfProgram names(*program.scenario->program, names_between_batches());
+// Lightning counts one step for each window of an epoch, where one optimizer steps by itself.
+bool knows_steps(const TrainingProgram& program) {
+  return program.trainer.automatic_optimization && !program.accumulates_itself &&
+         program.plan.optimizers.size() == 1;
+}
+
+// Why statements differ between batches; what they decide by counters alone is `counted`.
+std::string varying_statement(const TrainingProgram& program, Repetition& repetition) {
+  const ProgramSpec& hooks = *program.scenario->program;
+  const NamesOfProgram names(hooks, names_between_batches());
+  const CountedNames counted(hooks, knows_steps(program));
   std::string why;
   for_each_statement(*program.scenario->program, [&](const Statement& statement) {
     const int line = statement.place.line;
@@ -148,11 +158,21 @@ std::string varying_statement(const TrainingProgram& program) {
     const Kept needed = only_passes_on(statement.kind) ? Kept::shape : Kept::value;
     for_each_expression(statement, [&](const Expression& expression) {
       const std::string name = names.varying(expression, needed);
-      if (why.empty() && !name.empty()) {
-        why = fmt::format("`{}` (line {}) depends on {}", name_of(statement.kind), line, name);
+      if (name.empty()) {
+        return;
+      }
+      if (!counted.holds(expression)) {
+        why = !why.empty() ? why
+                           : fmt::format("`{}` (line {}) depends on {}", name_of(statement.kind),
+                                         line, name);
+      } else if (needed == Kept::value || !counted.is_number(expression)) {
+        repetition.counted.push_back(expression);
       }
     });
   });
+  repetition.bound = counted.bound();
+  repetition.decision_period =
+      counted.period_of(repetition.counted, program.trainer.accumulate_grad_batches);
   return why;
 }
 
@@ -177,6 +197,24 @@ bool logs_alike(const TrainingProgram& program) {
     });
   });
   return alike;
+}
+
+// Rates change nothing but values: whatever is left out, schedulers step for it. Not where
+// something else than their count decides what they do.
+std::string scheduler_by_hook(const TrainingProgram& program) {
+  const std::optional<ProgramSpec>& hooks = program.scenario->program;
+  return !program.schedulers.empty() && hooks && hooks->find("lr_scheduler_step") != nullptr
+             ? "`lr_scheduler_step` decides how schedulers step"
+             : "";
+}
+
+std::string monitoring_scheduler(const TrainingProgram& program, SchedulerInterval interval) {
+  for (const SchedulerSettings& scheduler : program.schedulers) {
+    if (scheduler.is_monitored() && scheduler.interval == interval) {
+      return scheduler.name + " looks at what was logged before";
+    }
+  }
+  return "";
 }
 
 std::string varying_callback(const TrainingProgram& program) {
@@ -218,15 +256,22 @@ Repetition repetition_of(const TrainingProgram& program) {
     repetition.why_not = "`verify.all_steps` is true";
   } else if (program.plan.numerics) {
     repetition.why_not = "values are computed";
-  } else if (!program.schedulers.empty()) {
-    repetition.why_not = "schedulers change the learning rate";
-  } else if (program.scenario->program) {
-    repetition.why_not = varying_statement(program);
+  } else {
+    repetition.why_not = monitoring_scheduler(program, SchedulerInterval::step);
+  }
+  if (repetition.why_not.empty()) {
+    repetition.why_not = scheduler_by_hook(program);
+  }
+  if (repetition.why_not.empty() && program.scenario->program) {
+    repetition.why_not = varying_statement(program, repetition);
   }
   repetition.batches = repetition.why_not.empty();
   repetition.logs = program.scenario->program && logs_alike(program);
   if (repetition.batches) {
     repetition.why_not = varying_callback(program);
+    if (repetition.why_not.empty()) {
+      repetition.why_not = monitoring_scheduler(program, SchedulerInterval::epoch);
+    }
     repetition.epochs = repetition.why_not.empty();
   }
   return repetition;

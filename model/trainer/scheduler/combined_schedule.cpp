@@ -11,6 +11,12 @@ CombinedSchedule::CombinedSchedule(const SchedulerSettings& settings, ParameterG
   }
 }
 
+CombinedSchedule::CombinedSchedule(const CombinedSchedule& other) : TorchSchedule(other) {
+  for (const auto& schedule : other.schedules_) {
+    schedules_.push_back(schedule->copy());
+  }
+}
+
 // `_update_lr(0)` asks for a closed form or get_lr, and these classes have neither.
 void CombinedSchedule::restart(ParameterGroup& group) { rate(group); }
 

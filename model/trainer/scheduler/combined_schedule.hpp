@@ -17,6 +17,7 @@ class CombinedSchedule : public TorchSchedule {
 
  protected:
   CombinedSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+  CombinedSchedule(const CombinedSchedule& other);
   std::vector<std::unique_ptr<TorchSchedule>> schedules_;
 
  private:
@@ -28,6 +29,9 @@ class CombinedSchedule : public TorchSchedule {
 class SequentialSchedule final : public CombinedSchedule {
  public:
   SequentialSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+  std::unique_ptr<TorchSchedule> copy() const override {
+    return std::make_unique<SequentialSchedule>(*this);
+  }
   void step(ParameterGroup& group) override;
 };
 
@@ -36,6 +40,9 @@ class ChainedSchedule final : public CombinedSchedule {
  public:
   ChainedSchedule(const SchedulerSettings& settings, ParameterGroup& group)
       : CombinedSchedule(settings, group) {}
+  std::unique_ptr<TorchSchedule> copy() const override {
+    return std::make_unique<ChainedSchedule>(*this);
+  }
   void step(ParameterGroup& group) override;
 };
 

@@ -10,6 +10,9 @@ namespace lockstep {
 class OneCycleSchedule final : public TorchSchedule {
  public:
   OneCycleSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+  std::unique_ptr<TorchSchedule> copy() const override {
+    return std::make_unique<OneCycleSchedule>(*this);
+  }
 
  private:
   /// From one of the group's rates to another, until a step.
@@ -29,6 +32,9 @@ class OneCycleSchedule final : public TorchSchedule {
 class CyclicSchedule final : public TorchSchedule {
  public:
   CyclicSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+  std::unique_ptr<TorchSchedule> copy() const override {
+    return std::make_unique<CyclicSchedule>(*this);
+  }
 
  private:
   double rate(ParameterGroup& group) override;

@@ -8,6 +8,9 @@ namespace lockstep {
 class FactorSchedule final : public TorchSchedule {
  public:
   FactorSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+  std::unique_ptr<TorchSchedule> copy() const override {
+    return std::make_unique<FactorSchedule>(*this);
+  }
 
  private:
   double rate(ParameterGroup& group) override;

@@ -8,6 +8,9 @@ namespace lockstep {
 class LearningRateSchedule final : public TorchSchedule {
  public:
   LearningRateSchedule(const SchedulerSettings& settings, ParameterGroup& group);
+  std::unique_ptr<TorchSchedule> copy() const override {
+    return std::make_unique<LearningRateSchedule>(*this);
+  }
   void step(ParameterGroup& group) override;
   void save(std::vector<double>& numbers) const override;
   void restore(const std::vector<double>& numbers, size_t& next) override;

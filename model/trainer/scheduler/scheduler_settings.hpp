@@ -115,6 +115,10 @@ struct SchedulerSettings {
 
   bool is_monitored() const { return kind == SchedulerKind::reduce_on_plateau; }
   bool counts_iterations() const { return kind >= SchedulerKind::warmup; }
+  /// `turn`: of this batch or epoch, from 1 on.
+  bool is_due(SchedulerInterval of, int64_t turn) const {
+    return interval == of && turn % frequency == 0;
+  }
 };
 
 }  // namespace lockstep

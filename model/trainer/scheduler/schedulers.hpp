@@ -1,15 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "model/program/rank.hpp"
-#include "model/trainer/checkpoint/saved_training.hpp"
-#include "model/trainer/scheduler/iteration_schedule.hpp"
-#include "model/trainer/scheduler/plateau_schedule.hpp"
-#include "model/trainer/scheduler/torch_schedule.hpp"
+#include "model/trainer/scheduler/rate_schedules.hpp"
 
 namespace lockstep {
 
@@ -20,7 +15,7 @@ class Training;
 /// the others once validation has given its values, each by this rank's own callback_metrics.
 class Schedulers {
  public:
-  explicit Schedulers(Training& training) : training_(training) {}
+  explicit Schedulers(Training& training);
 
   /// Makes them again over the optimizer of the fit, which has its first rate again.
   void begin();
@@ -30,29 +25,18 @@ class Schedulers {
   /// Lets those of this interval step, the monitored ones or the others.
   Program step(SchedulerInterval interval, bool monitored);
   bool any(SchedulerInterval interval, bool monitored) const;
-  /// What a checkpoint holds of them, in their order, and of the optimizers' groups.
-  std::vector<SavedObject> state() const;
-  void restore(const std::vector<SavedObject>& saved);
+  RateSchedules& schedules() { return schedules_; }
+  const RateSchedules& schedules() const { return schedules_; }
 
  private:
-  struct Scheduler {
-    const SchedulerSettings* settings;
-    std::variant<std::unique_ptr<TorchSchedule>, PlateauSchedule, IterationSchedule> schedule;
-    size_t log = 0;  ///< index into the rank's monitors
-  };
-  void take(const SchedulerSettings& settings, const IterationSchedule& schedule, double rate);
-  /// The optimizer takes what a scheduler has made of its group.
-  void take(size_t optimizer);
-  ParameterGroup& group_with_rate(size_t optimizer);
-  bool is_due(const SchedulerSettings& settings, SchedulerInterval interval, bool monitored) const;
   /// The value for a monitored scheduler; nothing if the key is missing.
-  std::optional<double> monitored_value(const Scheduler& scheduler) const;
+  std::optional<double> monitored_value(const SchedulerSettings& settings) const;
   Program step_with_hook(size_t index, std::optional<double> metric);
-  void step(Scheduler& scheduler, std::optional<double> metric, SiteId site);
+  void step(size_t index, std::optional<double> metric, SiteId site);
 
   Training& training_;
-  std::vector<Scheduler> schedulers_;
-  std::vector<ParameterGroup> groups_;    ///< by optimizer
+  RateSchedules schedules_;
+  std::vector<size_t> monitors_;          ///< by scheduler: index into the rank's, where it has one
   std::optional<size_t> in_hook_;         ///< the scheduler whose `lr_scheduler_step` runs
   std::optional<double> metric_of_hook_;  ///< what that was given
 };

@@ -17,6 +17,7 @@ namespace lockstep {
 class TorchSchedule {
  public:
   virtual ~TorchSchedule() = default;
+  virtual std::unique_ptr<TorchSchedule> copy() const = 0;
 
   /// `_initial_step`, the end of every constructor.
   void begin(ParameterGroup& group);

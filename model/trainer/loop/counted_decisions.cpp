@@ -1,0 +1,131 @@
+#include "model/trainer/loop/counted_decisions.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "model/expression/evaluate.hpp"
+#include "model/user_program/rank_names.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr size_t kinds_max = 64;
+
+/// Counters, what a rank is called, and names that the program makes of these.
+class CounterNames final : public Environment {
+ public:
+  CounterNames(const Repetition& repetition, const Place& place,
+               const CountedDecisions::Counters& counters)
+      : repetition_(repetition), place_(place), counters_(counters) {}
+
+  std::optional<Value> lookup(std::string_view name) override {
+    if (const auto bound = repetition_.bound.find(name); bound != repetition_.bound.end()) {
+      return evaluate(bound->second, *this);
+    }
+    if (name == "batch_idx") {
+      return Value(counters_.batch);
+    }
+    if (name == "epoch") {
+      return Value(counters_.epoch);
+    }
+    if (name == "global_step") {
+      return Value(counters_.step);
+    }
+    if (name == "num_batches") {
+      return Value(counters_.batches);
+    }
+    if (name == "is_last_batch") {
+      return Value(counters_.is_last);
+    }
+    return name_of_rank(name, place_);
+  }
+  double random(const SourcePlace& /*place*/) override { return 0; }
+  bool unknown(const SourcePlace& /*place*/) override { return false; }
+
+ private:
+  const Repetition& repetition_;
+  const Place& place_;
+  const CountedDecisions::Counters& counters_;
+};
+
+}  // namespace
+
+CountedDecisions::CountedDecisions(const Repetition& repetition, const Place& place)
+    : repetition_(repetition), place_(place) {}
+
+bool CountedDecisions::uses(std::string_view counter) const {
+  const auto names_it = [&](const Expression& expression) {
+    return std::ranges::find(expression.names(), counter) != expression.names().end();
+  };
+  return std::ranges::any_of(repetition_.counted, names_it) ||
+         std::ranges::any_of(repetition_.bound,
+                             [&](const auto& name) { return names_it(name.second); });
+}
+
+std::vector<Value> CountedDecisions::values_at(const Counters& counters) const {
+  CounterNames names(repetition_, place_, counters);
+  std::vector<Value> values;
+  for (const Expression& expression : repetition_.counted) {
+    values.push_back(evaluate(expression, names));
+  }
+  return values;
+}
+
+// Within a batch a statement stands before the optimizer's step or behind it.
+int64_t CountedDecisions::kind_of(const Counters& counters) {
+  std::vector<Value> values;
+  try {
+    values = values_at(counters);
+    if (counters.steps && uses("global_step")) {
+      Counters behind = counters;
+      ++behind.step;
+      const std::vector<Value> later = values_at(behind);
+      values.insert(values.end(), later.begin(), later.end());
+    }
+  } catch (const EvaluationError&) {
+    return -++strangers_;
+  }
+  const auto known = std::ranges::find(known_, values);
+  if (known != known_.end()) {
+    return known - known_.begin();
+  }
+  if (known_.size() == kinds_max) {
+    return -++strangers_;
+  }
+  known_.push_back(std::move(values));
+  return std::ssize(known_) - 1;
+}
+
+std::vector<int64_t> CountedDecisions::kinds_of_pass(Counters first, int64_t window) {
+  std::vector<int64_t> kinds;
+  const bool differ = uses("batch_idx") || uses("global_step") || uses("is_last_batch");
+  for (; first.batch < first.batches; ++first.batch) {
+    first.is_last = first.batch + 1 == first.batches;
+    first.steps = window > 0 && ((first.batch + 1) % window == 0 || first.is_last);
+    kinds.push_back(differ || kinds.empty() ? kind_of(first) : kinds.front());
+    first.step += first.steps ? 1 : 0;
+  }
+  return kinds;
+}
+
+const std::vector<int64_t>& CountedDecisions::of_pass(const Counters& first, int64_t window) {
+  const bool again = std::ssize(pass_) == first.batches && !uses("epoch") && !uses("global_step");
+  if (!empty() && !again) {
+    pass_ = kinds_of_pass(first, window);
+  }
+  return pass_;
+}
+
+int64_t next_other_decision(const std::vector<int64_t>& kinds, int64_t number, int64_t length) {
+  const int64_t count = std::ssize(kinds);
+  for (int64_t at = std::max(number, length); at < count; ++at) {
+    if (kinds[static_cast<size_t>(at)] != kinds[static_cast<size_t>(at - length)]) {
+      return at;
+    }
+  }
+  return count;
+}
+
+}  // namespace lockstep
