@@ -39,7 +39,7 @@ Program Interpreter::limit_dropped() {
   const std::map<StreamId, Ticket> uses = tensors_.oldest_uses();
   tensors_.settled(compute_stream, Ticket{});
   for (const auto& [on, ticket] : uses) {
-    co_await settle(ticket, on);
+    co_await streams_.settle(ticket, on);
   }
 }
 
@@ -122,8 +122,8 @@ Program Interpreter::communicate_grouped(const Statement& statement, Frame& fram
   }
   if (!value_or(statement.asynchronous, false)) {
     for (const auto& [ticket, on] : posted) {
-      let_wait(compute_stream, on, ticket);
-      co_await settle(ticket, on);
+      streams_.let_wait(compute_stream, on, ticket);
+      co_await streams_.settle(ticket, on);
     }
   } else if (statement.result) {
     bind(statement.result->value, Variable{std::move(works)}, frame);
@@ -170,19 +170,19 @@ Program Interpreter::submit(const Statement& statement, Frame& frame, std::vecto
   mark(statement, frame, calls, ticket);
   const bool asynchronous = value_or(statement.asynchronous, false);
   if (!asynchronous && orders_with_compute(on)) {
-    let_wait(compute_stream, on, ticket);
+    streams_.let_wait(compute_stream, on, ticket);
   }
   if (!asynchronous && settings_.gloo) {
-    co_await settle(ticket, on);
+    co_await streams_.settle(ticket, on);
   }
 }
 
 Ticket Interpreter::post(const Statement& statement, const std::vector<Call>& calls) {
   const SiteId site = site_of(statement);
   const StreamId on = calls.front().stream;
-  std::vector<Ticket> after = take_waits(on);
+  std::vector<Ticket> after = streams_.take_waits(on);
   if (orders_with_compute(on)) {
-    after.push_back(tail_of_compute(site));
+    after.push_back(streams_.tail_of_compute(site));
     tensors_.ordered(on, compute_stream, after.back());
   }
   for (const Call& call : calls) {
@@ -197,7 +197,7 @@ Ticket Interpreter::post(const Statement& statement, const std::vector<Call>& ca
       copied.memory_traffic = call.data->slice.bytes() * 2;
       copied.reads = {&call.data->slice, 1};
       copied.writes = {&call.result->slice, 1};
-      submitted(on, rank_.compute(copied, {on, After(after), site}));
+      streams_.submitted(on, rank_.compute(copied, {on, After(after), site}));
     }
   }
   GroupedCall grouped(rank_, {on, After(after), site});
@@ -206,7 +206,7 @@ Ticket Interpreter::post(const Statement& statement, const std::vector<Call>& ca
     grouped.add(call.op, call.read, call.write, call.splits);
   }
   const Ticket ticket = grouped.submit();
-  submitted(on, ticket);
+  streams_.submitted(on, ticket);
   return ticket;
 }
 
@@ -266,16 +266,15 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
   }
   const SiteId site = site_of(statement);
   const StreamId on = settings_.gloo ? gloo_queues_.of_group(group.id) : communication_stream;
-  std::vector<Ticket> after = take_waits(on);
-  after.push_back(tail_of_compute(site));
+  const std::vector<Ticket> after = streams_.take_waits_after_compute(on, site);
   const CommunicationOptions options{on, After(after), site};
   note_call_of_thread(OpKind::barrier, group.id, site);
   const Ticket ticket = settings_.gloo ? rank_.barrier(group.id, options)
                                        : rank_.all_reduce(group.id, Slice::of_size(DType::fp32, 1),
                                                           Reduction::sum, options);
-  submitted(on, ticket);
+  streams_.submitted(on, ticket);
   if (!value_or(statement.asynchronous, false)) {
-    co_await settle(ticket, on);
+    co_await streams_.settle(ticket, on);
     co_return;
   }
   const std::shared_ptr<PendingWork> work = start_work(statement, ticket, on);
@@ -307,11 +306,12 @@ Program Interpreter::wait(const Statement& statement, Frame& frame) {
         open.push_back(&item);
       }
     } else {
-      fail(site, fmt::format("`{}` is not something to wait for", name), "");
+      fail_at(log_, site, fmt::format("`{}` is not something to wait for", name), "");
     }
   }
   if (variable == nullptr) {
-    fail(site, fmt::format("`{}` is not bound here", name), "start the work with `as` first");
+    fail_at(log_, site, fmt::format("`{}` is not bound here", name),
+            "start the work with `as` first");
   }
   for (const std::shared_ptr<PendingWork>& work : works) {
     if (work && !work->waited && work->handle) {
@@ -323,9 +323,9 @@ Program Interpreter::wait(const Statement& statement, Frame& frame) {
       }
     } else if (work && !work->waited) {
       work->waited = true;
-      let_wait(compute_stream, work->stream, work->ticket);
+      streams_.let_wait(compute_stream, work->stream, work->ticket);
       if (settings_.gloo || work->holds_host) {
-        co_await settle(work->ticket, work->stream);
+        co_await streams_.settle(work->ticket, work->stream);
       }
     }
   }

@@ -78,8 +78,9 @@ Group Interpreter::group_of(const Statement& statement, Frame& frame) {
   const Variable* variable = find(statement.group->value, frame);
   const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
   if (group == nullptr) {
-    fail(site_of(statement), fmt::format("`{}` is not a group here", statement.group->value),
-         "make it first with `new_group`");
+    fail_at(log_, site_of(statement),
+            fmt::format("`{}` is not a group here", statement.group->value),
+            "make it first with `new_group`");
   }
   return *group;
 }
@@ -90,7 +91,7 @@ Task<TensorPointer> Interpreter::sized_data(const Statement& statement, Frame& f
   const int64_t elements =
       co_await integer_of(communication.elements->value, frame, site, "`elements`");
   if (elements < 0) {
-    fail(site, "`elements` is negative", "");
+    fail_at(log_, site, "`elements` is negative", "");
   }
   const DType dtype = value_or(communication.dtype, DType::fp32);
   if (elements > most_sized_values.count() / size_of(dtype)) {
@@ -135,7 +136,7 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
   try {
     data.tensor = tensor_from(value, location_for(expression, frame));
   } catch (const OperationError& error) {
-    fail(site, error.what(), error.remedy());
+    fail_at(log_, site, error.what(), error.remedy());
   }
   if (!data.name.empty()) {
     bind(data.name, Variable{data.tensor, data.gradient}, frame);
@@ -249,16 +250,16 @@ Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& siz
                                       const Group& group, Call& call) {
   const SiteId site = call.op.site;
   if (sizes.size() != size_of_group(group)) {
-    fail(site,
-         fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
-                     size_of_group(group)),
-         "give one for each rank of the group");
+    fail_at(log_, site,
+            fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
+                        size_of_group(group)),
+            "give one for each rank of the group");
   }
   int64_t rows = 0;
   for (const Placed<Expression>& size : sizes) {
     const int64_t count = co_await integer_of(size.value, frame, site, "a split size");
     if (count < 0) {
-      fail(site, "a split size is negative", "");
+      fail_at(log_, site, "a split size is negative", "");
     }
     rows += count;
     call.splits.push_back(count * row_size(call.data->shape));
@@ -282,8 +283,8 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
       !communication.input_split_sizes.empty() || !communication.output_split_sizes.empty();
   if (!given || call.op.kind == OpKind::scatter) {
     if (rows % ranks != 0) {
-      fail(site, fmt::format("{} rows cannot be divided into {} equal parts", rows, ranks),
-           "give split sizes, or a different number of elements");
+      fail_at(log_, site, fmt::format("{} rows cannot be divided into {} equal parts", rows, ranks),
+              "give split sizes, or a different number of elements");
     }
     co_return;
   }
@@ -294,8 +295,9 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
     sent = co_await add_splits(communication.input_split_sizes, frame, group, call);
   }
   if (sent != rows) {
-    fail(site, fmt::format("the input split sizes add up to {}, the data has {} rows", sent, rows),
-         "");
+    fail_at(log_, site,
+            fmt::format("the input split sizes add up to {}, the data has {} rows", sent, rows),
+            "");
   }
   if (call.op.kind == OpKind::all_to_all) {
     if (communication.output_split_sizes.empty()) {

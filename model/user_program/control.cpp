@@ -23,10 +23,10 @@ Task<Flow> Interpreter::call_function(const Statement& statement, Frame& frame) 
   const Hook* function = settings_.functions->find_function(statement.name->value);
   ensure(function != nullptr, "the loader has found every function");
   if (calls_open_ == most_calls_open) {
-    fail(site_of(statement),
-         fmt::format("maximum recursion depth exceeded: `{}` is the {}th call inside of others",
-                     function->name, most_calls_open + 1),
-         "end the recursion with `if` and `return`");
+    fail_at(log_, site_of(statement),
+            fmt::format("maximum recursion depth exceeded: `{}` is the {}th call inside of others",
+                        function->name, most_calls_open + 1),
+            "end the recursion with `if` and `return`");
   }
   ++calls_open_;
   std::exception_ptr failure;
@@ -79,8 +79,9 @@ Task<Flow> Interpreter::attempt(const Statement& statement, Frame& frame) {
 // raised, as `Future.result()` of concurrent.futures does.
 Program Interpreter::run_threads(const Statement& statement, Frame& frame) {
   if (threads_started_ + statement.body.size() > most_threads) {
-    lack(site_of(statement), fmt::format("more than {} host threads of one rank", most_threads),
-         "start fewer of them");
+    lack_at(log_, site_of(statement),
+            fmt::format("more than {} host threads of one rank", most_threads),
+            "start fewer of them");
   }
   threads_started_ += statement.body.size();
   std::vector<Ticket> ended;

@@ -31,7 +31,8 @@ TensorPointer Interpreter::named_tensor(const Placed<std::string>& name, Frame& 
   const TensorPointer* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
   if (tensor == nullptr) {
-    fail(site, fmt::format("`{}` is not a tensor here", name.value), "bind it first with `let`");
+    fail_at(log_, site, fmt::format("`{}` is not a tensor here", name.value),
+            "bind it first with `let`");
   }
   return *tensor;
 }
@@ -64,7 +65,7 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   call.memory_traffic =
       Bytes(co_await quantity_of(*this, work.bytes, frame, site, QuantityKind::bytes));
   const StreamId on = stream_of(statement, compute_stream);
-  std::vector<Ticket> after = take_waits(on);
+  std::vector<Ticket> after = streams_.take_waits(on);
   std::vector<TensorPointer> used;
   std::vector<Slice> reads;
   std::vector<Slice> writes;
@@ -92,7 +93,7 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   call.reads = reads;
   call.writes = writes;
   const Ticket ticket = rank_.compute(call, {on, After(after), site});
-  submitted(on, ticket);
+  streams_.submitted(on, ticket);
   for (size_t i = 0; i < used.size(); ++i) {
     used[i]->uses[on] = ticket;
     expose(*used[i], on);
@@ -125,7 +126,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   }
   const TensorPointer* given = std::get_if<TensorPointer>(&source.content);
   if (given == nullptr) {
-    fail(site, fmt::format("`{}` is not a tensor", expression.text()), "");
+    fail_at(log_, site, fmt::format("`{}` is not a tensor", expression.text()), "");
   }
   const TensorPointer from = *given;
   const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
@@ -133,7 +134,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   check_target(to, site, name);
   check_read(*from, name, site);
   const StreamId on = stream_of(statement, compute_stream);
-  std::vector<Ticket> after = take_waits(on);
+  std::vector<Ticket> after = streams_.take_waits(on);
   if (from->being_written()) {
     after.push_back(from->written_by->ticket);
   }
@@ -147,7 +148,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const bool between = made->other_gpu >= 0;
   const Ticket ticket = between ? copy_between_devices(rank_, from->slice, made->slice, options)
                                 : rank_.copy(from->slice, made->slice, options);
-  submitted(on, ticket);
+  streams_.submitted(on, ticket);
   from->uses[on] = ticket;
   expose(*from, on);
   made->uses[on] = ticket;
@@ -159,38 +160,17 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   }
   made->arrives_unwaited = device == host_device && value_or(statement.work.non_blocking, false);
   if (!value_or(statement.work.non_blocking, false)) {
-    co_await settle(ticket, on);
+    co_await streams_.settle(ticket, on);
   }
 }
 
 void Interpreter::wait_stream(const Statement& statement) {
   const StreamId held = stream_of(statement, compute_stream);
   const StreamId waits = stream_named(settings_, statement.work.on->value);
-  const std::vector<Ticket> after = take_waits(held);
+  const std::vector<Ticket> after = streams_.take_waits(held);
   const Ticket mark = rank_.event({held, After(after), site_of(statement)});
-  submitted(held, mark);
-  let_wait(waits, held, mark);
-}
-
-Program Interpreter::synchronize(StreamId on, SiteId site) {
-  const std::vector<Ticket> after = take_waits(on);
-  const Ticket mark = rank_.event({on, After(after), site});
-  submitted(on, mark);
-  co_await settle(mark, on);
-}
-
-Program Interpreter::synchronize() {
-  streams_.insert(compute_stream);
-  streams_.insert(communication_stream);
-  std::vector<std::pair<StreamId, Ticket>> marks;
-  for (const StreamId on : std::vector<StreamId>(streams_.begin(), streams_.end())) {
-    const std::vector<Ticket> after = take_waits(on);
-    marks.emplace_back(on, rank_.event({on, After(after), no_site}));
-    submitted(on, marks.back().second);
-  }
-  for (const auto& [on, mark] : marks) {
-    co_await settle(mark, on);
-  }
+  streams_.submitted(held, mark);
+  streams_.let_wait(waits, held, mark);
 }
 
 // `.item()` copies on the current stream and waits for it, and so for all that it waits for; of a
@@ -205,7 +185,7 @@ Program Interpreter::item(const Statement& statement, Frame& frame) {
       check_arrival(**tensor, name, site);
     }
   }
-  co_await synchronize(compute_stream, site);
+  co_await streams_.synchronize(compute_stream, site);
   Value value = co_await value_of(statement.expression->value, frame, site);
   if (value.is(Value::Kind::tensor) && value.tensor().values.size() == 1) {
     const Values& one = value.tensor().values;

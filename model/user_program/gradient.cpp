@@ -195,7 +195,7 @@ std::map<std::string, Adjoint> Interpreter::expression_back(const GradientNode& 
   try {
     return pull_back(node.expression, snapshot, adjoint, tracked);
   } catch (const EvaluationError& error) {
-    fail(node.site, error.message(), error.remedy());
+    fail_at(log_, node.site, error.message(), error.remedy());
   }
 }
 
@@ -205,20 +205,20 @@ void Interpreter::check_node(const GradientNode& node, const ForwardResults& res
     throw ProgramException(site, "Trying to backward through the graph a second time");
   }
   if (node.through_parameters) {
-    lack(site, "the gradient of `parameter(..)` is not modelled",
-         "keep it out of the loss; optimizers have weight_decay");
+    lack_at(log_, site, "the gradient of `parameter(..)` is not modelled",
+            "keep it out of the loss; optimizers have weight_decay");
   }
   if (node.kind == NodeKind::joined) {
-    lack(node.site, "the gradient of hvd.allgather is not modelled",
-         "use what it gives for logging, and the rank's own value in the loss");
+    lack_at(log_, node.site, "the gradient of hvd.allgather is not modelled",
+            "use what it gives for logging, and the rank's own value in the loss");
   }
   const bool is_last = &node == results.loss.get() || &node == results.output.get();
   if (node.kind != NodeKind::forward || is_last) {
     return;
   }
   if (results.keeps_none) {
-    lack(site, "backward through an earlier forward is not modelled under dp",
-         "write the backward of each loss before the next forward: their gradients add up");
+    lack_at(log_, site, "backward through an earlier forward is not modelled under dp",
+            "write the backward of each loss before the next forward: their gradients add up");
   }
   if (!results.kept.contains(node.forward)) {
     throw ProgramException(site, "Trying to backward through the graph a second time");
@@ -263,8 +263,9 @@ Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, ForwardRe
       note_start(*node, found->second,
                  is_last ? static_cast<ForwardStart&>(start) : start.earlier[node->forward]);
       if (++results_of[node->forward] > 1) {
-        lack(site, "a loss that is made of the network's loss and of its output is not modelled",
-             "compute all of it from `output`, or from `loss`");
+        lack_at(log_, site,
+                "a loss that is made of the network's loss and of its output is not modelled",
+                "compute all of it from `output`, or from `loss`");
       }
       continue;
     }
@@ -298,8 +299,8 @@ Task<Adjoint> Interpreter::gathered_back(const GradientNode& node, const Adjoint
   if (settings_.lightning >= Version{1, 7, 0} && settings_.gloo) {
     co_return co_await scattered_back(node, whole);
   }
-  std::vector<Ticket> after = take_waits(communication_stream);
-  after.push_back(tail_of_compute(node.site));
+  const std::vector<Ticket> after =
+      streams_.take_waits_after_compute(communication_stream, node.site);
   const CommunicationOptions options{communication_stream, After(after), node.site};
   TensorPointer part = whole;
   int64_t begin = 0;
@@ -312,8 +313,8 @@ Task<Adjoint> Interpreter::gathered_back(const GradientNode& node, const Adjoint
         rank_.reduce_scatter(node.group.id, whole->slice, part->slice, Reduction::sum, {}, options);
   }
   whole->uses[communication_stream] = part->uses[communication_stream] = part->ready;
-  submitted(communication_stream, part->ready);
-  co_await settle(part->ready, communication_stream);
+  streams_.submitted(communication_stream, part->ready);
+  co_await streams_.settle(part->ready, communication_stream);
   const Values sum = rank_.read(part->slice);
   Adjoint own;
   for (int64_t i = begin; i < begin + elements; ++i) {
@@ -330,14 +331,14 @@ Task<Adjoint> Interpreter::scattered_back(const GradientNode& node, TensorPointe
                              ? static_cast<int32_t>(index)
                              : node.group.members[static_cast<size_t>(index)];
     const TensorPointer part = tensors_.make(node.dtype, {elements});
-    std::vector<Ticket> after = take_waits(communication_stream);
-    after.push_back(tail_of_compute(node.site));
+    const std::vector<Ticket> after =
+        streams_.take_waits_after_compute(communication_stream, node.site);
     const CommunicationOptions options{communication_stream, After(after), node.site};
     part->ready = rank_.scatter(node.group.id, root == rank_.id() ? whole->slice : Slice{},
                                 part->slice, root, options);
     whole->uses[communication_stream] = part->uses[communication_stream] = part->ready;
-    submitted(communication_stream, part->ready);
-    co_await settle(part->ready, communication_stream);
+    streams_.submitted(communication_stream, part->ready);
+    co_await streams_.settle(part->ready, communication_stream);
     const Values values = rank_.read(part->slice);
     for (int64_t i = 0; i < elements; ++i) {
       own[static_cast<size_t>(i)] += values.number(i);

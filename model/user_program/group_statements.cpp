@@ -18,11 +18,12 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
   if (statement.ranks_expression) {
     const Value list = co_await value_of(statement.ranks_expression->value, frame, site);
     if (!list.is(Value::Kind::list)) {
-      fail(site, fmt::format("`ranks` is a {}, not a list", type_of(list)), "write [0, 1]");
+      fail_at(log_, site, fmt::format("`ranks` is a {}, not a list", type_of(list)),
+              "write [0, 1]");
     }
     for (const Value& item : list.list()) {
       if (!item.is(Value::Kind::integer)) {
-        fail(site, "`ranks` holds values that are not ranks", "write [0, 1]");
+        fail_at(log_, site, "`ranks` holds values that are not ranks", "write [0, 1]");
       }
       members.push_back(item.integer());
     }
@@ -54,8 +55,7 @@ Program Interpreter::new_group(const Statement& statement, Frame& frame) {
     members = co_await members_of(statement, frame);
     group.members.assign(members.begin(), members.end());
   }
-  std::vector<Ticket> after = take_waits(communication_stream);
-  after.push_back(tail_of_compute(site));
+  const std::vector<Ticket> after = streams_.take_waits_after_compute(communication_stream, site);
   const CommunicationOptions options{communication_stream, After(after), site};
   const Rank::NewGroup made =
       statement.color
@@ -63,8 +63,8 @@ Program Interpreter::new_group(const Statement& statement, Frame& frame) {
                               options)
           : rank_.new_group(world_group, members, options);
   group.id = made.group;
-  submitted(communication_stream, made.ready);
-  co_await settle(made.ready, communication_stream);
+  streams_.submitted(communication_stream, made.ready);
+  co_await streams_.settle(made.ready, communication_stream);
   bind(statement.result->value, Variable{group}, frame);
 }
 

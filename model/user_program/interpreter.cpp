@@ -48,6 +48,7 @@ Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& l
       log_(log),
       trainer_(trainer),
       tensors_(rank),
+      streams_(rank, tensors_),
       named_(rank) {}
 
 void Interpreter::count_statement() {
@@ -74,7 +75,7 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
       // An allocation does not know for which statement it is made.
       throw OutOfMemory(site_of(statement), error.asked(), error.held(), error.capacity());
     }
-    release_exposed();
+    streams_.release_exposed();
     if (flow == Flow::returned) {
       co_return Flow::returned;
     }
@@ -84,14 +85,14 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
 
 Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
   using Kind = StatementKind;
-  site_ = site_of(statement);
+  const SiteId site = site_of(statement);
   if (settings_.value_budget != nullptr) {
-    settings_.value_budget->executing(site_);
+    settings_.value_budget->executing(site);
     if (settings_.value_budget->exceeded()) {
       throw StopAsked();
     }
   }
-  tensors_.drops_at(site_);
+  tensors_.begins(site);
   switch (statement.kind) {
     case Kind::all_reduce:
     case Kind::reduce_scatter:
@@ -112,12 +113,12 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::wait_stream: wait_stream(statement); break;
     case Kind::synchronize:
       if (statement.stream) {
-        co_await synchronize(stream_of(statement, compute_stream), site_of(statement));
+        co_await streams_.synchronize(stream_of(statement, compute_stream), site_of(statement));
       } else {
-        co_await synchronize();
+        co_await streams_.synchronize_all();
       }
       break;
-    case Kind::empty_cache: co_await synchronize(); break;
+    case Kind::empty_cache: co_await streams_.synchronize_all(); break;
     case Kind::item: co_await item(statement, frame); break;
     case Kind::kernel: co_await kernel(statement, frame); break;
     case Kind::host: co_await host(statement, frame); break;
@@ -129,8 +130,7 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::branch: co_return co_await branch(statement, frame);
     case Kind::repeat: co_return co_await repeat(statement, frame);
     case Kind::return_hook: co_return Flow::returned;
-    case Kind::raise:
-      throw ProgramException(site_of(statement), value_or(statement.text, std::string()));
+    case Kind::raise: throw ProgramException(site, value_or(statement.text, std::string()));
     case Kind::call: co_return co_await call_function(statement, frame);
     case Kind::attempt: co_return co_await attempt(statement, frame);
     case Kind::threads: co_await run_threads(statement, frame); break;
@@ -196,7 +196,8 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
     }
     auto* items = std::get_if<Variable::List>(&list->content);
     if (items == nullptr) {
-      fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
+      fail_at(log_, site, "`" + binding.name + "` is no list",
+              "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
     if (trainer_ != nullptr && binding.name.starts_with("self.")) {
@@ -300,9 +301,10 @@ TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& 
                                        TensorPointer buffer) {
   const TensorPointer* given = std::get_if<TensorPointer>(&variable.content);
   if (given == nullptr) {
-    throw ProgramException(site_, fmt::format("cannot assign a number to `{}`: it is a registered "
-                                              "buffer, and takes tensors only",
-                                              name));
+    throw ProgramException(tensors_.site(),
+                           fmt::format("cannot assign a number to `{}`: it is a registered "
+                                       "buffer, and takes tensors only",
+                                       name));
   }
   const TensorPointer from = *given;
   if (from == buffer || settings_.torch < Version{1, 10, 0}) {
@@ -312,59 +314,20 @@ TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& 
                      from->device == buffer->device && from->other_gpu == buffer->other_gpu &&
                      from->slice.buffer != no_buffer;
   if (!alike) {
-    lack(site_,
-         fmt::format(
-             "a tensor of a different shape, type or device for the registered buffer `{}` is "
-             "not modelled",
-             name),
-         "give it a tensor like the one that it has");
+    lack_at(log_, tensors_.site(),
+            fmt::format(
+                "a tensor of a different shape, type or device for the registered buffer `{}` is "
+                "not modelled",
+                name),
+            "give it a tensor like the one that it has");
   }
-  std::vector<Ticket> after = take_waits(compute_stream);
+  std::vector<Ticket> after = streams_.take_waits(compute_stream);
   after.push_back(from->ready);
-  buffer->ready = rank_.copy(from->slice, buffer->slice, {compute_stream, After(after), site_});
-  submitted(compute_stream, buffer->ready);
+  buffer->ready =
+      rank_.copy(from->slice, buffer->slice, {compute_stream, After(after), tensors_.site()});
+  streams_.submitted(compute_stream, buffer->ready);
   from->uses[compute_stream] = buffer->ready;
   return buffer;
-}
-
-std::vector<Ticket> Interpreter::take_waits(StreamId on) {
-  const auto found = waits_.find(on);
-  if (found == waits_.end()) {
-    return {};
-  }
-  std::vector<Ticket> waits = std::move(found->second);
-  waits_.erase(found);
-  return waits;
-}
-
-void Interpreter::submitted(StreamId on, Ticket ticket) {
-  streams_.insert(on);
-  if (on == compute_stream) {
-    compute_tail_ = ticket;
-    compute_tail_known_ = true;
-  }
-}
-
-void Interpreter::let_wait(StreamId later, StreamId earlier, Ticket ticket) {
-  waits_[later].push_back(ticket);
-  tensors_.ordered(later, earlier, ticket);
-}
-
-Ticket Interpreter::tail_of_compute(SiteId site) {
-  if (!compute_tail_known_ || waits_.count(compute_stream) != 0) {
-    const std::vector<Ticket> waits = take_waits(compute_stream);
-    submitted(compute_stream, rank_.event({compute_stream, After(waits), site}));
-  }
-  return compute_tail_;
-}
-
-void Interpreter::hand_over_compute_stream() {
-  if (waits_.count(compute_stream) != 0) {
-    const std::vector<Ticket> waits = take_waits(compute_stream);
-    submitted(compute_stream, rank_.event({compute_stream, After(waits), no_site}));
-  }
-  streams_.insert(compute_stream);
-  compute_tail_known_ = false;
 }
 
 }  // namespace lockstep

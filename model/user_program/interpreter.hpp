@@ -14,39 +14,15 @@
 #include "model/user_program/gloo_queues.hpp"
 #include "model/user_program/named_collectives.hpp"
 #include "model/user_program/program_settings.hpp"
+#include "model/user_program/statement_context.hpp"
+#include "model/user_program/statement_failure.hpp"
+#include "model/user_program/stream_order.hpp"
 #include "model/user_program/variable.hpp"
 
 namespace lockstep {
 
 /// The function of expressions that reads a parameter of the model.
 inline constexpr std::string_view parameter_function = "parameter";
-
-/// How a list of statements ended.
-enum class Flow : uint8_t { next, returned };
-
-/// Trainer-specific parts of a program: statements that need a trainer, and the names it defines.
-class TrainerScope {
- public:
-  virtual ~TrainerScope() = default;
-  /// `global_step`, `batch_idx`, ..; nothing for names that are not the trainer's.
-  virtual std::optional<Value> lookup(std::string_view name) = 0;
-  virtual Task<Flow> run(const Statement& statement, Frame& frame) = 0;
-  /// Said before an expression reads `callback_metrics`: what is logged may have to be reduced.
-  virtual Program refresh_callback_metrics() = 0;
-  /// Whether torch.distributed has a process group, or one device stands for ranks.
-  virtual bool has_process_group() const = 0;
-  /// Strategy::gather_rows.
-  virtual Task<Slice> gather_rows(Slice part, std::vector<int64_t> shape, SiteId site) = 0;
-  /// A list of the module has a new entry, a name of it is bound, a list of it is read.
-  virtual void list_grew(const std::string& name) = 0;
-  virtual void name_bound(const std::string& name) = 0;
-  virtual void list_read(const std::string& name, SiteId site) = 0;
-  /// The value of a parameter on this rank, by its name in the module: "fc.weight". Nothing where
-  /// there is none of that name. Throws OperationError where parameters carry no values.
-  virtual std::optional<Value> parameter(std::string_view name) = 0;
-  /// A column of the batch that runs, which came to the device with it.
-  virtual bool is_column(std::string_view name) const = 0;
-};
 
 /// Runs the statements of one rank. Two orders are kept apart: statements order the device through
 /// streams as c10d does (a collective comes after the compute stream, and the compute stream after
@@ -71,9 +47,6 @@ class Interpreter {
                            std::string_view what);
   /// The tensor that a bare name names, or a new one with the expression's value.
   Task<TensorPointer> tensor_value(const Expression& expression, Frame& frame, SiteId site);
-  /// The host waits for everything on every stream that the program may have used.
-  Program synchronize();
-  Program settle(Ticket ticket, StreamId on);
   /// The hook of these names has ended, at this site.
   void leave(Frame& frame, SiteId hook);
   /// The first and the last of a program: hvd.init and hvd.shutdown, where it communicates by name.
@@ -81,10 +54,6 @@ class Interpreter {
   Program close();
   /// LS403 where work was started and never waited for. To be called where the program ends.
   void tell_unwaited();
-
-  /// Later work of the compute stream comes after what statements made it wait for. To be called
-  /// before a strategy puts work on it, and counted as such work.
-  void hand_over_compute_stream();
 
   /// From here on the module is a replica: names bound on it are lost when the copy ends.
   void begin_replica();
@@ -98,12 +67,13 @@ class Interpreter {
 
   /// Whether the statement that runs stands behind an `if`.
   bool is_guarded() const { return guards_ > 0; }
-  SiteId site() const { return site_; }  ///< of the statement that runs
+  SiteId site() const { return tensors_.site(); }  ///< of the statement that runs
 
   Rank& rank() { return rank_; }
   RankLog& log() { return log_; }
   TensorStore& tensors() { return tensors_; }
   const TensorStore& tensors() const { return tensors_; }
+  StreamOrder& streams() { return streams_; }
   const ProgramSettings& settings() const { return settings_; }
   Variable* find(std::string_view name, Frame& frame);
   void bind(const std::string& name, Variable variable, Frame& frame);
@@ -119,15 +89,10 @@ class Interpreter {
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
   /// Where the result of an expression lies.
   Location location_for(const Expression& expression, Frame& frame);
-  /// LS310, and the end of the rank.
-  [[noreturn]] void fail_device(SiteId site, const std::string& message, const std::string& remedy);
   /// LS310 where the backend of the process group cannot reach a tensor.
   void check_device_of_call(const DeviceTensor& tensor, SiteId site);
   /// In device memory, by default the rank's own.
   TensorPointer tensor_from(const Value& value, Location location = {});
-
-  /// Ends the rank at what the user may do and nobody modelled: the run then says nothing (exit 5).
-  [[noreturn]] void lack(SiteId site, const std::string& message, const std::string& remedy = "");
 
  private:
   friend class RankScope;
@@ -188,7 +153,6 @@ class Interpreter {
   void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
   void check_defined(DeviceTensor& tensor, const std::string& name, SiteId site);
   void check_read(DeviceTensor& tensor, const std::string& name, SiteId site);
-  [[noreturn]] void fail(SiteId site, const std::string& message, const std::string& remedy);
 
   // gradient.cpp
   std::shared_ptr<GradientNode> new_node(GradientNode::Kind kind, SiteId site);
@@ -260,7 +224,6 @@ class Interpreter {
   void expose(DeviceTensor& tensor, StreamId on);
   void expose_to_call(const Statement& statement, DeviceTensor& tensor, StreamId on,
                       const std::shared_ptr<PendingWork>& work) const;
-  void release_exposed();
   std::shared_ptr<PendingWork> start_work(const Statement& statement, Ticket ticket, StreamId on);
 
   // device_work.cpp
@@ -270,16 +233,9 @@ class Interpreter {
   Program wait(const Statement& statement, Frame& frame);
   void wait_stream(const Statement& statement);
   Program item(const Statement& statement, Frame& frame);
-  Program synchronize(StreamId on, SiteId site);
   StreamId stream_of(const Statement& statement, StreamId otherwise) const;
   StreamId stream_of_call(const Statement& statement, const Op& op);
   TensorPointer named_tensor(const Placed<std::string>& name, Frame& frame, SiteId site);
-
-  // What the next operation of a stream must come after, beyond what is on it already.
-  std::vector<Ticket> take_waits(StreamId on);
-  void submitted(StreamId on, Ticket ticket);
-  void let_wait(StreamId later, StreamId earlier, Ticket ticket);
-  Ticket tail_of_compute(SiteId site);
 
   // location.cpp
   int64_t own_gpu() const;
@@ -303,9 +259,9 @@ class Interpreter {
   RankLog& log_;
   TrainerScope* trainer_;
   TensorStore tensors_;
+  StreamOrder streams_;
   Frame module_;
   std::map<std::string, TensorPointer, std::less<>> buffers_;  ///< registered on the module
-  SiteId site_ = no_site;                                      ///< of the statement that runs
   std::optional<Frame> module_before_replica_;
   std::optional<Frame> module_before_child_;
   std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
@@ -316,10 +272,6 @@ class Interpreter {
   size_t works_to_sort_ = 1024;                      ///< so many, then those waited for go
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;
-  std::map<StreamId, std::vector<Ticket>> waits_;
-  std::set<StreamId> streams_;
-  Ticket compute_tail_{};
-  bool compute_tail_known_ = true;
   bool makes_on_host_ = false;
   int64_t graph_ = 0;
   int calls_open_ = 0;  ///< of functions, one inside the other

@@ -39,11 +39,6 @@ const Variable* common_place(const Variable::List& items) {
 
 }  // namespace
 
-void Interpreter::fail_device(SiteId site, const std::string& message, const std::string& remedy) {
-  log_.add({"LS310", site, message, remedy});
-  throw ProgramException(site, message);
-}
-
 int64_t Interpreter::own_gpu() const {
   const auto local = static_cast<size_t>(rank_.place().local_rank);
   return local < settings_.gpus.size() ? settings_.gpus[local] : rank_.place().local_rank;
@@ -125,11 +120,11 @@ void Interpreter::check_joined(const ExpressionNode& node, Frame& frame, SiteId 
     first = first.value_or(here);
     if (here.device != first->device || here.other_gpu != first->other_gpu) {
       const std::string& name = node.parts.front()->name;
-      fail_device(site,
-                  fmt::format("Expected all tensors to be on the same device: `{}[0]` is on {}, "
-                              "`{}[{}]` on {}",
-                              name, told_location(*first), name, i, told_location(here)),
-                  move_it);
+      fail_device_at(log_, site,
+                     fmt::format("Expected all tensors to be on the same device: `{}[0]` is on {}, "
+                                 "`{}[{}]` on {}",
+                                 name, told_location(*first), name, i, told_location(here)),
+                     move_it);
     }
   }
 }
@@ -146,12 +141,13 @@ Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Fra
     if (found.name != nullptr && operand.name != nullptr &&
         (found.location.device != operand.location.device ||
          found.location.other_gpu != operand.location.other_gpu)) {
-      fail_device(site,
-                  fmt::format("Expected all tensors to be on the same device: `{}` is on {}, `{}` "
-                              "on {}",
-                              *found.name, told_location(found.location), *operand.name,
-                              told_location(operand.location)),
-                  move_it);
+      fail_device_at(
+          log_, site,
+          fmt::format("Expected all tensors to be on the same device: `{}` is on {}, `{}` "
+                      "on {}",
+                      *found.name, told_location(found.location), *operand.name,
+                      told_location(operand.location)),
+          move_it);
     }
     found = found.name == nullptr ? operand : found;
   }
@@ -193,15 +189,16 @@ void Interpreter::check_device_of_call(const DeviceTensor& tensor, SiteId site) 
     return;
   }
   if (tensor.device == host_device && !settings_.gloo) {
-    fail_device(site,
-                "No backend type associated with device type cpu: NCCL moves only tensors on a GPU",
-                move_it);
+    fail_device_at(
+        log_, site,
+        "No backend type associated with device type cpu: NCCL moves only tensors on a GPU",
+        move_it);
   }
   if (tensor.other_gpu >= 0 && settings_.on_gpus && !settings_.gloo) {
-    fail_device(site,
-                fmt::format("Tensor found on device {} but backend constructor expects cuda:{}",
-                            location_of(tensor.location()), own_gpu()),
-                move_it);
+    fail_device_at(log_, site,
+                   fmt::format("Tensor found on device {} but backend constructor expects cuda:{}",
+                               location_of(tensor.location()), own_gpu()),
+                   move_it);
   }
 }
 

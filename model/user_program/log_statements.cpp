@@ -89,9 +89,8 @@ Program Training::log_statement(const Statement& statement, Frame& frame) {
       const Value given =
           co_await interpreter_.value_of(statement.log.value->value, frame, site_of(statement));
       if (given.is(Value::Kind::map)) {
-        interpreter_.lack(site_of(statement),
-                          "log_dict of what `compute` has given is not modelled",
-                          "log the collection itself: log_dict: {dictionary: NAME}");
+        lack_at(log_, site_of(statement), "log_dict of what `compute` has given is not modelled",
+                "log the collection itself: log_dict: {dictionary: NAME}");
       }
     }
     if (metric == nullptr || !metric->definition().is_collection()) {

@@ -243,8 +243,8 @@ void MetricStatements::check_devices(const Statement& statement, Frame& frame,
       adds_up = adds_up && (state.is_list || state.initial.values.size() <= 1);
     }
     if (differ || !adds_up) {
-      interpreter_.fail_device(
-          site_of(statement),
+      fail_device_at(
+          interpreter_.log(), site_of(statement),
           fmt::format("Encountered different devices in metric calculation: `{}` ({}) is on the "
                       "GPU, and {} it is given is not",
                       definition.name, definition.class_name, differ ? "a part of what" : "what"),

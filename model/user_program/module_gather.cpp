@@ -101,7 +101,7 @@ Task<Interpreter::NamedTensor> Interpreter::part_of_list(const Variable& part, S
   try {
     data.tensor = tensor_from(value);
   } catch (const OperationError& error) {
-    fail(site, error.what(), error.remedy());
+    fail_at(log_, site, error.what(), error.remedy());
   }
   co_return data;
 }
@@ -114,7 +114,7 @@ Task<Variable> Interpreter::joined_rows(const NamedTensor& data, SiteId site) {
   if (shape.empty()) {
     shape.push_back(1);
   }
-  hand_over_compute_stream();
+  streams_.hand_over_compute();
   const Slice whole = co_await trainer_->gather_rows(data.tensor->slice, shape, site);
   shape.front() = whole.elements / std::max<int64_t>(row_size(shape), 1);
   Variable rows{tensors_.adopt(whole, std::move(shape))};

@@ -109,8 +109,8 @@ Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& f
     check_reduced_type(request.dtype, site);
     request.reduction = reduction_of_call(statement.communication.op);
     if (request.reduction == Reduction::avg && !is_floating(request.dtype)) {
-      lack(site, "an average of whole numbers over Horovod is not modelled",
-           "write op: sum, and divide");
+      lack_at(log_, site, "an average of whole numbers over Horovod is not modelled",
+              "write op: sum, and divide");
     }
   } else {
     const Given<Expression>& source = statement.communication.src;
@@ -146,12 +146,12 @@ TensorPointer Interpreter::target_of(const Statement& statement, const NamedTens
   const SiteId site = site_of(statement);
   TensorPointer copy =
       tensors_.make(data.tensor->slice.dtype, data.tensor->shape, data.tensor->device);
-  const std::vector<Ticket> after = take_waits(compute_stream);
+  const std::vector<Ticket> after = streams_.take_waits(compute_stream);
   copy->ready = rank_.copy(data.tensor->slice, copy->slice, {compute_stream, After(after), site});
   copy->ready_on = compute_stream;
   copy->uses[compute_stream] = copy->ready;
   data.tensor->uses[compute_stream] = copy->ready;
-  submitted(compute_stream, copy->ready);
+  streams_.submitted(compute_stream, copy->ready);
   return copy;
 }
 
@@ -169,9 +169,9 @@ void Interpreter::note_handed_over(const TensorName& name, const std::string& gi
 
 // The background thread waits for it on the device.
 Ticket Interpreter::handed_over(const Statement& statement) {
-  const std::vector<Ticket> after = take_waits(compute_stream);
+  const std::vector<Ticket> after = streams_.take_waits(compute_stream);
   const Ticket ready = rank_.event({compute_stream, After(after), site_of(statement)});
-  submitted(compute_stream, ready);
+  streams_.submitted(compute_stream, ready);
   return ready;
 }
 

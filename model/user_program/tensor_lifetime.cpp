@@ -64,22 +64,10 @@ void Interpreter::expose_to_call(const Statement& statement, DeviceTensor& tenso
   }
 }
 
-// What a stream has been told to wait for comes before whatever it does with the memory.
-void Interpreter::release_exposed() {
-  for (const StreamId home : tensors_.homes_of_exposed()) {
-    if (waits_.count(home) != 0) {
-      const std::vector<Ticket> after = take_waits(home);
-      submitted(home, rank_.event({home, After(after), site_}));
-    }
-  }
-  tensors_.release_exposed();
-}
-
 void Interpreter::leave(Frame& frame, SiteId hook) {
-  site_ = hook;
-  tensors_.drops_at(hook);
+  tensors_.begins(hook);
   frame.clear();
-  release_exposed();
+  streams_.release_exposed();
 }
 
 void Interpreter::unbind(const Statement& statement, Frame& frame) {
@@ -93,7 +81,7 @@ void Interpreter::unbind(const Statement& statement, Frame& frame) {
       throw ProgramException(site, fmt::format("name `{}` is not defined", name));
     }
     if (buffers_.count(name) != 0) {
-      lack(site, fmt::format("`del` of the registered buffer `{}` is not modelled", name));
+      lack_at(log_, site, fmt::format("`del` of the registered buffer `{}` is not modelled", name));
     }
     names.erase(found);
   }

@@ -109,16 +109,6 @@ constexpr int64_t most_elements_for_shape = int64_t{1} << 26;
 
 }  // namespace
 
-void Interpreter::fail(SiteId site, const std::string& message, const std::string& remedy) {
-  log_.add({"evaluation", site, message, remedy});
-  throw ProgramException(site, remedy.empty() ? message : message + "; " + remedy);
-}
-
-void Interpreter::lack(SiteId site, const std::string& message, const std::string& remedy) {
-  log_.add({"unsupported", site, message, remedy});
-  throw ProgramException(site, message);
-}
-
 void Interpreter::found_pending(const std::string& name, SiteId site) {
   log_.add({"LS201", site,
             fmt::format("`{}` is used before the work that was started with async is waited for",
@@ -174,16 +164,16 @@ Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& na
   check_read(*tensor, name, site);
   check_arrival(*tensor, name, site);
   if (tensor->is_borrowed) {
-    tensor->ready = tail_of_compute(site);
+    tensor->ready = streams_.tail_of_compute(site);
   }
   if (tensor->ready) {
-    co_await settle(tensor->ready, tensor->ready_on);
+    co_await streams_.settle(tensor->ready, tensor->ready_on);
   }
   const bool sized = tensor->slice.buffer == no_buffer;
   Values values = sized ? Values() : rank_.read(tensor->slice);
   if (values.empty() && tensor->slice.elements > 0) {
-    fail(site, fmt::format("`{}` has no values, only a size", name),
-         "give its values: {tensor: full(n, x)}");
+    fail_at(log_, site, fmt::format("`{}` has no values, only a size", name),
+            "give its values: {tensor: full(n, x)}");
   }
   Tensor read{tensor->shape, std::move(values)};
   co_return Value(std::move(read));
@@ -203,7 +193,7 @@ Task<Value> Interpreter::read(const Variable& variable, const std::string& name,
   }
   const Value* value = std::get_if<Value>(&variable.content);
   if (value == nullptr) {
-    fail(site, fmt::format("`{}` is not a value", name), "");
+    fail_at(log_, site, fmt::format("`{}` is not a value", name), "");
   }
   co_return *value;
 }
@@ -212,7 +202,7 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
                              NamedValues& values) {
   check_same_device(expression, frame, site);
   if (std::ranges::count(expression.functions(), parameter_function) != 0) {
-    co_await synchronize(compute_stream, site);  // what was last put there writes them
+    co_await streams_.synchronize(compute_stream, site);  // what was last put there writes them
   }
   std::vector<std::string> computed;
   names_computed(expression.root(), computed);
@@ -240,7 +230,7 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
       continue;
     }
     if ((*tensor)->slice.elements > most_elements_for_shape) {
-      fail(site, fmt::format("`{}` is too large for an expression", name), "");
+      fail_at(log_, site, fmt::format("`{}` is too large for an expression", name), "");
     }
     Tensor shape_only{(*tensor)->shape, Values(DType::uint8, (*tensor)->slice.elements)};
     values.emplace(name, Value(std::move(shape_only)));
@@ -256,7 +246,7 @@ Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId 
     log_.add({"unbound", site, error.message(), error.remedy()});
     throw ProgramException(site, error.message() + "; " + error.remedy());
   } catch (const EvaluationError& error) {
-    fail(site, error.message(), error.remedy());
+    fail_at(log_, site, error.message(), error.remedy());
   }
 }
 
@@ -273,7 +263,7 @@ Task<bool> Interpreter::condition_of(const Expression& expression, Frame& frame,
   try {
     co_return lockstep::condition_of(value);
   } catch (const OperationError& error) {
-    fail(site, error.what(), error.remedy());
+    fail_at(log_, site, error.what(), error.remedy());
   }
 }
 
@@ -283,7 +273,7 @@ Task<int64_t> Interpreter::integer_of(const Expression& expression, Frame& frame
   try {
     co_return lockstep::integer_of(value, what);
   } catch (const OperationError& error) {
-    fail(site, error.what(), error.remedy());
+    fail_at(log_, site, error.what(), error.remedy());
   }
 }
 
@@ -294,7 +284,7 @@ Task<double> Interpreter::number_of(const Expression& expression, Frame& frame, 
     co_return value.number();
   }
   if (!value.is(Value::Kind::tensor) || value.tensor().values.size() != 1) {
-    fail(site, fmt::format("{} is a {}, not a number", what, type_of(value)), "");
+    fail_at(log_, site, fmt::format("{} is a {}, not a number", what, type_of(value)), "");
   }
   co_return value.tensor().values.number(0);
 }
@@ -306,7 +296,7 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
   const Expression& expression = statement.color->value;
   const SiteId site = site_of(statement);
   if (expression.uses_random() || expression.uses_unknown()) {
-    fail(site, "`color` depends on chance", "let it depend on the rank only");
+    fail_at(log_, site, "`color` depends on chance", "let it depend on the rank only");
   }
   std::vector<int32_t> members;
   const NamedValues nothing;
@@ -318,7 +308,7 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
         members.push_back(other);
       }
     } catch (const EvaluationError& error) {
-      fail(site, error.message(), error.remedy());
+      fail_at(log_, site, error.message(), error.remedy());
     }
   }
   if (color < 0) {
@@ -369,7 +359,7 @@ Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Fram
   try {
     co_return tensor_from(value, location_for(expression, frame));
   } catch (const OperationError& error) {
-    fail(site, error.what(), error.remedy());
+    fail_at(log_, site, error.what(), error.remedy());
   }
 }
 
@@ -382,12 +372,6 @@ TensorPointer Interpreter::tensor_from(const Value& value, Location location) {
   }
   made->value_of_host = made->ready;
   return made;
-}
-
-Program Interpreter::settle(Ticket ticket, StreamId on) {
-  const Settle settled = rank_.settle(ticket);
-  co_await settled;
-  tensors_.settled(on, ticket);
 }
 
 }  // namespace lockstep

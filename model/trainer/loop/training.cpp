@@ -269,14 +269,14 @@ SamplerPolicy Training::policy(LoaderRole role) const {
 }
 
 Program Training::barrier(SiteId site) {
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->barrier(rank_, site);
 }
 
 Program Training::reduce_length(int64_t length) {
   const TensorPointer data = interpreter_.tensors().make(DType::int64, {});
   rank_.write(data->slice, Values::of(DType::int64, {static_cast<double>(length)}));
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->reduce(rank_, data->slice, Reduction::sum, sites().loader_length);
   // lightning/fabric/utilities/data.py, has_len_all_ranks
   if (length == 0 && rank_.read(data->slice).integer(0) > 0) {
@@ -288,7 +288,7 @@ Program Training::reduce_length(int64_t length) {
 
 Program Training::send_int(SiteId site) {
   const TensorPointer data = interpreter_.tensors().make(DType::int64, {1});
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->broadcast(rank_, data->slice, 0, site);
 }
 
@@ -300,7 +300,7 @@ Program Training::broadcast_log_dir() {
   }
   co_await send_int(sites().log_dir);
   const TensorPointer path = interpreter_.tensors().make(DType::uint8, {typical_log_dir_bytes});
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->broadcast(rank_, path->slice, 0, sites().log_dir);
 }
 
@@ -326,7 +326,7 @@ Program Training::begin_stage(Stage stage) {
   if (program_.trainer.lightning >= Version{2, 1, 0}) {
     co_await hook("configure_model");
   }
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->setup(rank_, stage);
   is_set_up_ = true;
   bind_buffers();
@@ -344,7 +344,7 @@ Program Training::begin_loop() {
 
 // trainer.py, _teardown: the strategy's comes before the hooks.
 Program Training::end_stage() {
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->teardown(rank_);
   handles_signals_ = false;
   if (stage_ == Stage::fit) {

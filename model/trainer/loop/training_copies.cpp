@@ -75,12 +75,12 @@ Program Training::note_factor(std::string_view hook, const Frame& names) {
   const std::optional<double> before = std::exchange(factor_of_copies_, std::nullopt);
   const BackwardStart start = co_await start_of_returned(hook, names);
   if (!start.of_output.empty()) {
-    interpreter_.lack(no_site, "a loss of its own on each copy of dp is not modelled", "use ddp");
+    lack_at(log_, no_site, "a loss of its own on each copy of dp is not modelled", "use ddp");
   }
   const double factor = start.of_loss;
   if (before && *before != factor) {
-    interpreter_.lack(no_site,
-                      "copies that return different multiples of their losses are not modelled");
+    lack_at(log_, no_site,
+            "copies that return different multiples of their losses are not modelled");
   }
   factor_of_copies_ = factor;
 }

@@ -12,7 +12,7 @@ Task<bool> Training::reduce_boolean_decision(bool decision, bool all, SiteId sit
   }
   const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
   rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
   const int64_t sum = rank_.read(votes->slice).integer(0);
   co_return all ? sum == membership_.trainers : sum > 0;
@@ -26,7 +26,7 @@ TensorPointer Training::object_tensor(int64_t bytes) {
 Program Training::broadcast_object(TensorPointer object, SiteId site) {
   const TensorPointer size = interpreter_.tensors().make(DType::int64, {1});
   rank_.write(size->slice, Values::of(DType::int64, {static_cast<double>(object->slice.elements)}));
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->broadcast(rank_, size->slice, 0, site);
   co_await strategy_->broadcast(rank_, object->slice, 0, site);
 }
@@ -34,7 +34,7 @@ Program Training::broadcast_object(TensorPointer object, SiteId site) {
 Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_length,
                                   const std::string& last) {
   co_await hook("on_save_checkpoint");
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   CheckpointRequest request;
   request.weights_only = weights_only;
   request.path = Bytes(pickled_bytes_of_text(path_length));

@@ -142,13 +142,13 @@ Program Training::backward(BackwardStart start, SiteId site) {
     throw ProgramException(site, "Trying to backward through the graph a second time");
   }
   if (!clippings_.empty()) {
-    interpreter_.lack(site, "a backward between clip_gradients and optimizer_step is not modelled");
+    lack_at(log_, site, "a backward between clip_gradients and optimizer_step is not modelled");
   }
   if (program_.backward_in_forward && (start.of_loss != 1 || !start.of_output.empty())) {
-    interpreter_.lack(site,
-                      "a pipeline whose step returns something else than its loss is not "
-                      "modelled",
-                      "return the loss as it is");
+    lack_at(log_, site,
+            "a pipeline whose step returns something else than its loss is not "
+            "modelled",
+            "return the loss as it is");
   }
   StepOptions options = step_options();
   if (!kept_forwards_.empty()) {
@@ -167,12 +167,13 @@ Program Training::backward(BackwardStart start, SiteId site) {
     throw ProgramException(
         site, "element 0 of tensors does not require grad and does not have a grad_fn");
   }
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->backward(rank_, options);
   if (strategy_->replica().has_passes()) {
-    interpreter_.lack(site, fmt::format("a backward through several forwards is not modelled by "
-                                        "the strategy {}",
-                                        strategy_->name()));
+    lack_at(log_, site,
+            fmt::format("a backward through several forwards is not modelled by "
+                        "the strategy {}",
+                        strategy_->name()));
   }
   note_gradients();
   co_await hook("on_after_backward");
@@ -257,7 +258,7 @@ Program Training::update(size_t optimizer, SiteId site) {
     clippings_.erase(optimizer);
     co_return;
   }
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   UpdateOptions options;
   options.optimizer = optimizer;
   const Clipping clipping = clipping_of_step(optimizer);
@@ -383,7 +384,7 @@ Program Training::release_gradients(bool by_hook) {
 Program Training::zero_grad(size_t optimizer, bool set_to_none) {
   clippings_.erase(optimizer);
   has_gradients_.erase(optimizer);
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->zero_gradients(rank_, optimizer, set_to_none);
 }
 

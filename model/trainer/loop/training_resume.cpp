@@ -53,7 +53,7 @@ Program Training::keep_checkpoint(std::string file, bool weights_only) {
   saved.callbacks = callbacks_.state();
   saved.trained = trained_samples();
   if (program_.holds_whole_state) {
-    co_await interpreter_.synchronize();  // torch.save copies from the device
+    co_await interpreter_.streams().synchronize_all();  // torch.save copies from the device
     saved.parameters = saved_parameters(rank_, strategy_->replica());
     saved.buffers = saved_buffers(rank_, strategy_->replica());
   }
@@ -83,7 +83,7 @@ Program Training::restore_checkpoint() {
   checkpoint_files.insert(saved.files.begin(), saved.files.end());
   callbacks_.restore(saved.callbacks);
   if (program_.holds_whole_state && !saved.parameters.empty()) {
-    co_await interpreter_.synchronize();
+    co_await interpreter_.streams().synchronize_all();
     restore(rank_, saved.parameters, saved.buffers, strategy_->replica());
   }
   const FitPosition& position = saved.position;

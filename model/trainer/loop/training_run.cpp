@@ -36,7 +36,7 @@ Program Training::run_script() {
     co_await hook("main");
   }
   interpreter_.tell_unwaited();
-  co_await interpreter_.synchronize();
+  co_await interpreter_.streams().synchronize_all();
   log_.known_differences = known_differences();
   if (loss_scale() != nullptr) {
     log_.skipped_steps = loss_scale()->skipped_steps();

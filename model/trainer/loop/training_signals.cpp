@@ -90,7 +90,7 @@ Program Training::handle_termination() {
   if (joins_torch() && program_.trainer.lightning >= Version{2, 5, 3} && rank_.world_size() > 1) {
     const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});
     rank_.write(flag->slice, Values::of(DType::int64, {1}));
-    interpreter_.hand_over_compute_stream();
+    interpreter_.streams().hand_over_compute();
     co_await strategy_->broadcast(rank_, flag->slice, 0, sites().sigterm_handler);
   }
   has_termination_ = true;
@@ -103,7 +103,7 @@ Program Training::share_termination() {
   }
   const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});
   rank_.write(flag->slice, Values::of(DType::int64, {has_termination_ ? 1.0 : 0.0}));
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->broadcast(rank_, flag->slice, 0, sites().sigterm);
   if (rank_.read(flag->slice).integer(0) == 1) {
     co_await barrier(sites().sigterm_exit);

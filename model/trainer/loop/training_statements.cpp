@@ -83,11 +83,11 @@ bool needs_shards(Kind kind) {
 
 void Training::check_beside_whole_parameters(const Statement& statement) {
   if (has_whole_parameters_ && needs_shards(statement.kind)) {
-    interpreter_.lack(site_of(statement),
-                      fmt::format("`{}` inside of summon_full_params is not modelled: neither a "
-                                  "forward nor a backward may begin there",
-                                  name_of(statement.kind)),
-                      "do it before or after");
+    lack_at(log_, site_of(statement),
+            fmt::format("`{}` inside of summon_full_params is not modelled: neither a "
+                        "forward nor a backward may begin there",
+                        name_of(statement.kind)),
+            "do it before or after");
   }
 }
 
@@ -113,7 +113,7 @@ Task<Flow> Training::with_whole_parameters(const Statement& statement, Frame& fr
                            "unsharding parameters");
   }
   if (gathers) {
-    interpreter_.hand_over_compute_stream();
+    interpreter_.streams().hand_over_compute();
     co_await strategy_->begin_whole_parameters(rank_);
   }
   mark(statement, false);

@@ -200,7 +200,7 @@ Program Training::forward(const Statement* statement, Frame& frame) {
   }
   if (!forwarded_ || part_ == 0) {  // of all copies at once
     keep_last_forward(statement, frame);
-    interpreter_.hand_over_compute_stream();
+    interpreter_.streams().hand_over_compute();
     co_await strategy_->forward(rank_, *whole_batch_, options);
     forwarded_ = true;
     forward_since_update_ = true;
@@ -265,18 +265,17 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     co_return;
   }
   if (program_.backward_in_forward) {
-    interpreter_.lack(statement == nullptr ? no_site : site_of(*statement),
-                      "the output of a pipeline, which its last stage alone has in parts, is not "
-                      "modelled",
-                      "use the loss");
+    lack_at(log_, statement == nullptr ? no_site : site_of(*statement),
+            "the output of a pipeline, which its last stage alone has in parts, is not "
+            "modelled",
+            "use the loss");
   }
   const auto* loss = std::get_if<LossArguments>(&program_.plan.network->loss.arguments);
   if (loss != nullptr && loss->parts > 1) {
-    interpreter_.lack(
-        statement == nullptr ? no_site : site_of(*statement),
-        "an output whose classes lie on several ranks (loss_parallel) is not modelled "
-        "in hooks",
-        "use the loss, or let the last Linear give output_layouts=Replicate()");
+    lack_at(log_, statement == nullptr ? no_site : site_of(*statement),
+            "an output whose classes lie on several ranks (loss_parallel) is not modelled "
+            "in hooks",
+            "use the loss, or let the last Linear give output_layouts=Replicate()");
   }
   std::vector<int64_t> shape = {batch_->size()};
   const Shape& of_sample = strategy_->copy(part_).output_shape();
