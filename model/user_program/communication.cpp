@@ -86,9 +86,10 @@ Program Interpreter::communicate_list(const Statement& statement, Frame& frame,
     results.push_back(std::move(result));
   }
   if (statement.result) {
-    bind(statement.result->value, Variable{std::move(results)}, frame);
+    names_.bind(statement.result->value, Variable{std::move(results)}, frame);
   } else if (statement.communication.tensor->value.root().kind == ExpressionNode::Kind::name) {
-    bind(statement.communication.tensor->value.root().name, Variable{std::move(results)}, frame);
+    names_.bind(statement.communication.tensor->value.root().name, Variable{std::move(results)},
+                frame);
   }
 }
 
@@ -126,7 +127,7 @@ Program Interpreter::communicate_grouped(const Statement& statement, Frame& fram
       co_await streams_.settle(ticket, on);
     }
   } else if (statement.result) {
-    bind(statement.result->value, Variable{std::move(works)}, frame);
+    names_.bind(statement.result->value, Variable{std::move(works)}, frame);
   }
 }
 
@@ -220,7 +221,7 @@ std::shared_ptr<PendingWork> Interpreter::mark(const Statement& statement, Frame
                       statement.kind == StatementKind::grouped;
     const bool nameless = many || statement.kind == StatementKind::send;
     if (nameless && statement.result) {
-      bind(statement.result->value, Variable{work}, frame);
+      names_.bind(statement.result->value, Variable{work}, frame);
     }
   }
   for (Call& call : calls) {
@@ -242,10 +243,10 @@ std::shared_ptr<PendingWork> Interpreter::mark(const Statement& statement, Frame
       call.result->left_undefined =
           settings_.gloo && call.op.kind == OpKind::reduce && call.op.peer != rank_.id();
       if (!call.name.empty()) {
-        bind(call.name, Variable{call.result, call.gradient}, frame);
+        names_.bind(call.name, Variable{call.result, call.gradient}, frame);
       }
     } else if (call.op.kind == OpKind::gather && statement.result) {
-      bind(statement.result->value, work ? Variable{work} : Variable{Value()}, frame);
+      names_.bind(statement.result->value, work ? Variable{work} : Variable{Value()}, frame);
     }
   }
   return work;
@@ -280,14 +281,14 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
   const std::shared_ptr<PendingWork> work = start_work(statement, ticket, on);
   work->holds_host = true;
   if (statement.result) {
-    bind(statement.result->value, Variable{work}, frame);
+    names_.bind(statement.result->value, Variable{work}, frame);
   }
 }
 
 Program Interpreter::wait(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const std::string& name = statement.name->value;
-  const Variable* variable = find(name, frame);
+  const Variable* variable = names_.find(name, frame);
   std::vector<std::shared_ptr<PendingWork>> works;
   std::vector<const Variable*> open;
   if (variable != nullptr) {
@@ -317,9 +318,9 @@ Program Interpreter::wait(const Statement& statement, Frame& frame) {
     if (work && !work->waited && work->handle) {
       work->waited = true;
       const TensorPointer result = co_await finish(*work->handle, site);
-      if (variable == find(name, frame) && variable != nullptr &&
+      if (variable == names_.find(name, frame) && variable != nullptr &&
           std::holds_alternative<std::shared_ptr<PendingWork>>(variable->content)) {
-        bind(name, Variable{result}, frame);  // of all_gather: its size was not known before
+        names_.bind(name, Variable{result}, frame);  // of all_gather: its size was not known before
       }
     } else if (work && !work->waited) {
       work->waited = true;

@@ -75,7 +75,7 @@ Group Interpreter::group_of(const Statement& statement, Frame& frame) {
   if (!statement.group || statement.group->value == "world") {
     return {};
   }
-  const Variable* variable = find(statement.group->value, frame);
+  const Variable* variable = names_.find(statement.group->value, frame);
   const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
   if (group == nullptr) {
     fail_at(log_, site_of(statement),
@@ -116,7 +116,7 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
   const Expression& expression = communication.tensor->value;
   if (expression.root().kind == ExpressionNode::Kind::name) {
     data.name = expression.root().name;
-    if (Variable* variable = find(data.name, frame)) {
+    if (Variable* variable = names_.find(data.name, frame)) {
       data.gradient = variable->gradient;
       if (const auto* tensor = std::get_if<TensorPointer>(&variable->content)) {
         data.tensor = *tensor;
@@ -139,7 +139,7 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
     fail_at(log_, site, error.what(), error.remedy());
   }
   if (!data.name.empty()) {
-    bind(data.name, Variable{data.tensor, data.gradient}, frame);
+    names_.bind(data.name, Variable{data.tensor, data.gradient}, frame);
   }
   co_return data;
 }

@@ -27,7 +27,7 @@ std::optional<int64_t> count_of(const Value& value, QuantityKind kind) {
 
 TensorPointer Interpreter::named_tensor(const Placed<std::string>& name, Frame& frame,
                                         SiteId site) {
-  Variable* variable = find(name.value, frame);
+  Variable* variable = names_.find(name.value, frame);
   const TensorPointer* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
   if (tensor == nullptr) {
@@ -155,8 +155,8 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   made->ready = ticket;
   made->ready_on = on;
   if (statement.result || is_name) {
-    bind(statement.result ? statement.result->value : expression.root().name,
-         Variable{made, source.gradient}, frame);
+    names_.bind(statement.result ? statement.result->value : expression.root().name,
+                Variable{made, source.gradient}, frame);
   }
   made->arrives_unwaited = device == host_device && value_or(statement.work.non_blocking, false);
   if (!value_or(statement.work.non_blocking, false)) {
@@ -178,7 +178,7 @@ void Interpreter::wait_stream(const Statement& statement) {
 Program Interpreter::item(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const std::string& name : statement.expression->value.names()) {
-    const Variable* variable = find(name, frame);
+    const Variable* variable = names_.find(name, frame);
     const auto* tensor =
         variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
     if (tensor != nullptr) {
@@ -192,7 +192,7 @@ Program Interpreter::item(const Statement& statement, Frame& frame) {
     value = is_floating(one.dtype()) ? Value(one.number(0)) : Value(one.integer(0));
   }
   if (statement.result) {
-    bind(statement.result->value, Variable{std::move(value)}, frame);
+    names_.bind(statement.result->value, Variable{std::move(value)}, frame);
   }
 }
 

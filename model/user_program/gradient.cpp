@@ -134,7 +134,7 @@ GradientPointer Interpreter::gradient_of_list(const Variable::List& items, const
 GradientPointer Interpreter::recorded(const Expression& expression, int64_t elements, Frame& frame,
                                       SiteId site, const NamedValues& resolved) {
   const auto tracked = [&](std::string_view name) {
-    const Variable* variable = find(name, frame);
+    const Variable* variable = names_.find(name, frame);
     return variable != nullptr && holds_gradient(*variable);
   };
   const bool reads_parameters = std::ranges::count(expression.functions(), parameter_function) != 0;
@@ -155,7 +155,7 @@ GradientPointer Interpreter::recorded(const Expression& expression, int64_t elem
     if (!tracked(name)) {
       continue;
     }
-    const Variable& variable = *find(name, frame);
+    const Variable& variable = *names_.find(name, frame);
     const auto* list = std::get_if<Variable::List>(&variable.content);
     add_input(*node, name,
               list == nullptr ? variable.gradient : gradient_of_list(*list, value.list()));

@@ -65,7 +65,7 @@ Program Interpreter::new_group(const Statement& statement, Frame& frame) {
   group.id = made.group;
   streams_.submitted(communication_stream, made.ready);
   co_await streams_.settle(made.ready, communication_stream);
-  bind(statement.result->value, Variable{group}, frame);
+  names_.bind(statement.result->value, Variable{group}, frame);
 }
 
 }  // namespace lockstep

@@ -49,6 +49,7 @@ Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& l
       trainer_(trainer),
       tensors_(rank),
       streams_(rank, tensors_),
+      names_({rank, settings, log, trainer}, tensors_, streams_),
       named_(rank) {}
 
 void Interpreter::count_statement() {
@@ -125,7 +126,11 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::copy: co_await copy(statement, frame); break;
     case Kind::let: co_await assign(statement, frame); break;
     case Kind::append: co_await append(statement, frame); break;
-    case Kind::del: unbind(statement, frame); break;
+    case Kind::del:
+      for (const std::string& name : statement.names->value) {
+        names_.unbind(name, frame, site);
+      }
+      break;
     case Kind::assertion: co_await check_assertion(statement, frame); break;
     case Kind::branch: co_return co_await branch(statement, frame);
     case Kind::repeat: co_return co_await repeat(statement, frame);
@@ -158,7 +163,7 @@ Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
   for (uint32_t index = 0; index < count; ++index) {
     count_statement();
     if (statement.result) {
-      bind(statement.result->value, Variable{Value(index)}, frame);
+      names_.bind(statement.result->value, Variable{Value(index)}, frame);
     }
     const Flow flow = co_await run(statement.body, frame);
     if (flow == Flow::returned) {
@@ -172,8 +177,8 @@ Program Interpreter::assign(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const Binding& binding : statement.bindings) {
     Variable variable = co_await variable_of(binding.expression, frame, site);
-    bind(binding.name, std::move(variable), frame);
-    check_replica(binding.name, site);
+    names_.bind(binding.name, std::move(variable), frame);
+    names_.check_replica(binding.name, site);
   }
 }
 
@@ -181,10 +186,10 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const Binding& binding : statement.bindings) {
     Variable item = co_await variable_of(binding.expression, frame, site);
-    Variable* list = find(binding.name, frame);
+    Variable* list = names_.find(binding.name, frame);
     if (list == nullptr) {
-      bind(binding.name, Variable{Variable::List{}}, frame);
-      list = find(binding.name, frame);
+      names_.bind(binding.name, Variable{Variable::List{}}, frame);
+      list = names_.find(binding.name, frame);
     }
     const Value* plain = std::get_if<Value>(&list->content);
     if (plain != nullptr && plain->is(Value::Kind::list)) {
@@ -200,13 +205,8 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
               "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
-    if (trainer_ != nullptr && binding.name.starts_with("self.")) {
-      trainer_->list_grew(binding.name);
-    }
-    if (module_before_child_ && binding.name.starts_with("self.")) {
-      bound_in_child_.insert(binding.name);
-    }
-    check_replica(binding.name, site);
+    names_.list_grew(binding.name);
+    names_.check_replica(binding.name, site);
   }
 }
 
@@ -217,117 +217,6 @@ Program Interpreter::check_assertion(const Statement& statement, Frame& frame) {
   if (!holds) {
     log_.add({"assert", site, "`" + expression.text() + "` is false", ""});
   }
-}
-
-void Interpreter::begin_replica() { module_before_replica_ = module_; }
-
-void Interpreter::end_replica() {
-  module_ = std::move(*module_before_replica_);
-  module_before_replica_.reset();
-}
-
-void Interpreter::begin_child() {
-  bound_in_child_.clear();
-  module_before_child_ = module_;
-}
-
-void Interpreter::end_child() {
-  module_ = std::move(*module_before_child_);
-  module_before_child_.reset();
-  lost_.merge(bound_in_child_);
-  bound_in_child_.clear();
-}
-
-// Only the main process is left, which is rank 0; the children of a later stage are copies of it.
-void Interpreter::check_lost(const std::string& name, SiteId site) {
-  const bool in_child = module_before_child_.has_value();
-  const bool bound_anew = in_child && bound_in_child_.count(name) != 0;
-  if (lost_.count(name) != 0 && !bound_anew && (in_child || rank_.id() == 0)) {
-    log_.add({"LS308", site,
-              "`" + name +
-                  "` was bound in a process that has ended: the main process does not "
-                  "have its value",
-              "log the value, or save it in a checkpoint, or use ddp in a script"});
-  }
-}
-
-void Interpreter::check_replica(const std::string& name, SiteId site) {
-  if (module_before_replica_ && name.starts_with("self.")) {
-    log_.add({"LS308", site,
-              "`" + name + "` is bound on a replica, which is thrown away after the step",
-              "return the value and bind it in the hook of the name with `_end`, or use ddp"});
-  }
-}
-
-Variable* Interpreter::find(std::string_view name, Frame& frame) {
-  Frame& names = name.starts_with("self.") ? module_ : frame;
-  const auto found = names.find(name);
-  return found == names.end() ? nullptr : &found->second;
-}
-
-void Interpreter::bind(const std::string& name, Variable variable, Frame& frame) {
-  Frame& names = name.starts_with("self.") ? module_ : frame;
-  if (&names == &module_ && module_before_child_) {
-    bound_in_child_.insert(name);
-  } else if (&names == &module_) {
-    lost_.erase(name);
-  }
-  const auto buffer = buffers_.find(name);
-  if (buffer != buffers_.end() && !module_before_replica_) {
-    variable.content = into_buffer(name, variable, buffer->second);
-  }
-  if (&names == &module_ && trainer_ != nullptr) {
-    trainer_->name_bound(name);
-  }
-  names[name] = std::move(variable);
-}
-
-void Interpreter::note_read_list(const Variable& variable, const std::string& name, SiteId site) {
-  if (trainer_ != nullptr && std::holds_alternative<Variable::List>(variable.content) &&
-      name.starts_with("self.")) {
-    trainer_->list_read(name, site);
-  }
-}
-
-void Interpreter::register_buffer(const std::string& name, TensorPointer buffer) {
-  buffers_[name] = buffer;
-  module_[name] = Variable{std::move(buffer)};
-}
-
-// torch nn/modules/module.py, __setattr__: the name of a registered buffer takes tensors alone, and
-// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up again for
-// every broadcast since 1.10; before, it went on with the tensors that it had found at first.
-TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& variable,
-                                       TensorPointer buffer) {
-  const TensorPointer* given = std::get_if<TensorPointer>(&variable.content);
-  if (given == nullptr) {
-    throw ProgramException(tensors_.site(),
-                           fmt::format("cannot assign a number to `{}`: it is a registered "
-                                       "buffer, and takes tensors only",
-                                       name));
-  }
-  const TensorPointer from = *given;
-  if (from == buffer || settings_.torch < Version{1, 10, 0}) {
-    return from;
-  }
-  const bool alike = from->shape == buffer->shape && from->slice.dtype == buffer->slice.dtype &&
-                     from->device == buffer->device && from->other_gpu == buffer->other_gpu &&
-                     from->slice.buffer != no_buffer;
-  if (!alike) {
-    lack_at(log_, tensors_.site(),
-            fmt::format(
-                "a tensor of a different shape, type or device for the registered buffer `{}` is "
-                "not modelled",
-                name),
-            "give it a tensor like the one that it has");
-  }
-  std::vector<Ticket> after = streams_.take_waits(compute_stream);
-  after.push_back(from->ready);
-  buffer->ready =
-      rank_.copy(from->slice, buffer->slice, {compute_stream, After(after), tensors_.site()});
-  streams_.submitted(compute_stream, buffer->ready);
-  from->uses[compute_stream] = buffer->ready;
-  return buffer;
 }
 
 }  // namespace lockstep

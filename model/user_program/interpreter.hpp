@@ -12,6 +12,7 @@
 #include "model/scenario/statement.hpp"
 #include "model/trainer/logging/run_log.hpp"
 #include "model/user_program/gloo_queues.hpp"
+#include "model/user_program/module_names.hpp"
 #include "model/user_program/named_collectives.hpp"
 #include "model/user_program/program_settings.hpp"
 #include "model/user_program/statement_context.hpp"
@@ -55,15 +56,8 @@ class Interpreter {
   /// LS403 where work was started and never waited for. To be called where the program ends.
   void tell_unwaited();
 
-  /// From here on the module is a replica: names bound on it are lost when the copy ends.
-  void begin_replica();
-  void end_replica();
-  bool in_replica() const { return module_before_replica_.has_value(); }
   /// Tensors that are made from here on are in host memory: the module has not been moved yet.
   void make_on_host(bool on_host) { makes_on_host_ = on_host; }
-  /// Like begin_replica, for a spawned process; reading a lost name is LS308.
-  void begin_child();
-  void end_child();
 
   /// Whether the statement that runs stands behind an `if`.
   bool is_guarded() const { return guards_ > 0; }
@@ -74,11 +68,8 @@ class Interpreter {
   TensorStore& tensors() { return tensors_; }
   const TensorStore& tensors() const { return tensors_; }
   StreamOrder& streams() { return streams_; }
+  ModuleNames& names() { return names_; }
   const ProgramSettings& settings() const { return settings_; }
-  Variable* find(std::string_view name, Frame& frame);
-  void bind(const std::string& name, Variable variable, Frame& frame);
-  /// `name` is a registered buffer from here on: what is bound to it becomes the buffer's content.
-  void register_buffer(const std::string& name, TensorPointer buffer);
   /// Starts a new batch for gradient recording.
   void begin_graph() { ++graph_; }
   /// The loss of a forward, or its output of so many elements, from which gradients flow.
@@ -124,7 +115,6 @@ class Interpreter {
   Task<Flow> repeat(const Statement& statement, Frame& frame);
   Program assign(const Statement& statement, Frame& frame);
   Program append(const Statement& statement, Frame& frame);
-  void unbind(const Statement& statement, Frame& frame);
   Program check_assertion(const Statement& statement, Frame& frame);
 
   // control.cpp
@@ -136,11 +126,6 @@ class Interpreter {
   void note_call_of_thread(OpKind kind, GroupId group, SiteId site);
   void check_thread_order(const Statement& statement, const std::vector<LaneId>& lanes);
   void count_statement();
-  void note_read_list(const Variable& variable, const std::string& name, SiteId site);
-  void check_replica(const std::string& name, SiteId site);
-  void check_lost(const std::string& name, SiteId site);
-  TensorPointer into_buffer(const std::string& name, const Variable& variable,
-                            TensorPointer buffer);
 
   // values.cpp
   Task<Value> read(const Variable& variable, const std::string& name, SiteId site);
@@ -260,12 +245,7 @@ class Interpreter {
   TrainerScope* trainer_;
   TensorStore tensors_;
   StreamOrder streams_;
-  Frame module_;
-  std::map<std::string, TensorPointer, std::less<>> buffers_;  ///< registered on the module
-  std::optional<Frame> module_before_replica_;
-  std::optional<Frame> module_before_child_;
-  std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
-  std::set<std::string> lost_;            ///< with a child, and not bound again since
+  ModuleNames names_;
   GlooQueues gloo_queues_;
   NamedCollectives named_;                           ///< used where settings_.meets_by_name
   std::vector<std::shared_ptr<PendingWork>> works_;  ///< started, and not known to be waited for

@@ -104,7 +104,7 @@ void Interpreter::check_same_device(const Expression& expression, Frame& frame, 
 // `concat` takes all entries, single numbers too, from one device.
 void Interpreter::check_joined(const ExpressionNode& node, Frame& frame, SiteId site) {
   const bool joins = node.kind == ExpressionNode::Kind::call && node.name == "concat";
-  const Variable* variable = joins ? find(node.parts.front()->name, frame) : nullptr;
+  const Variable* variable = joins ? names_.find(node.parts.front()->name, frame) : nullptr;
   const auto* items =
       variable == nullptr ? nullptr : std::get_if<Variable::List>(&variable->content);
   if (items == nullptr) {
@@ -158,12 +158,12 @@ Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Fra
                          found.location.device == host_device;
   const bool is_entry = node.kind == ExpressionNode::Kind::index &&
                         found.location.device == host_device &&
-                        is_vector(find(node.parts.front()->name, frame));
+                        is_vector(names_.find(node.parts.front()->name, frame));
   return is_size || is_number || is_entry ? PlacedOperand{} : found;
 }
 
 Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, Frame& frame) {
-  const Variable* variable = find(name, frame);
+  const Variable* variable = names_.find(name, frame);
   if (variable == nullptr && trainer_ != nullptr && trainer_->is_column(name)) {
     return {Location{}, &name};
   }
@@ -208,7 +208,7 @@ Location Interpreter::location_for(const Expression& expression, Frame& frame) {
     return {};
   }
   for (const std::string& name : expression.names()) {
-    const Variable* variable = find(name, frame);
+    const Variable* variable = names_.find(name, frame);
     const auto* items =
         variable == nullptr ? nullptr : std::get_if<Variable::List>(&variable->content);
     if (items != nullptr && !items->empty()) {

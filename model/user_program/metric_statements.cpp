@@ -42,7 +42,8 @@ MetricInstance* MetricStatements::find(const std::string& written) {
 MetricInstance* MetricStatements::named(const Expression& expression, Frame& frame) {
   const ExpressionNode& root = expression.root();
   const bool is_name = root.kind == ExpressionNode::Kind::name;
-  return is_name && interpreter_.find(root.name, frame) == nullptr ? find(root.name) : nullptr;
+  return is_name && interpreter_.names().find(root.name, frame) == nullptr ? find(root.name)
+                                                                           : nullptr;
 }
 
 void MetricStatements::fail(SiteId site, const MetricDefinition& metric,
@@ -108,7 +109,7 @@ Program MetricStatements::update_with(const Statement& statement, Frame& frame,
   check_devices(statement, frame, metric);
   check_scale(statement, metric, *inputs.predictions);
   std::vector<MetricObject> replica;
-  if (interpreter_.in_replica()) {
+  if (interpreter_.names().in_replica()) {
     interpreter_.log().add(
         {"LS308", site,
          fmt::format("the metric `{}` is updated on a replica, which is thrown away after the step",
@@ -279,7 +280,7 @@ void MetricStatements::bind(const Statement& statement, Frame& frame,
   }
   if (!definition.is_collection()) {
     const Value& value = values.front();
-    interpreter_.bind(
+    interpreter_.names().bind(
         statement.result->value,
         value.is(Value::Kind::tensor) ? Variable{interpreter_.tensor_from(value)} : Variable{value},
         frame);
@@ -289,7 +290,7 @@ void MetricStatements::bind(const Statement& statement, Frame& frame,
   for (size_t i = 0; i < values.size(); ++i) {
     by_key.emplace_back(definition.key_of(definition.members[i]), values[i]);
   }
-  interpreter_.bind(statement.result->value, Variable{Value(std::move(by_key))}, frame);
+  interpreter_.names().bind(statement.result->value, Variable{Value(std::move(by_key))}, frame);
 }
 
 }  // namespace lockstep

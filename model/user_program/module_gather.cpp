@@ -52,8 +52,8 @@ Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
   }
   const bool is_name = data && data->value.root().kind == ExpressionNode::Kind::name;
   if (statement.result || is_name) {
-    bind(statement.result ? statement.result->value : data->value.root().name, std::move(variable),
-         frame);
+    names_.bind(statement.result ? statement.result->value : data->value.root().name,
+                std::move(variable), frame);
   }
 }
 
@@ -85,8 +85,8 @@ Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
     gathered = co_await joined_rows(tensor, site);
   }
   if (statement.result || is_name) {
-    bind(statement.result ? statement.result->value : data->value.root().name, std::move(*gathered),
-         frame);
+    names_.bind(statement.result ? statement.result->value : data->value.root().name,
+                std::move(*gathered), frame);
   }
 }
 

@@ -189,7 +189,7 @@ Program Interpreter::communicate_by_name(const Statement& statement, Frame& fram
   const std::string name = statement.result ? statement.result->value : data.name;
   const bool asynchronous = value_or(statement.asynchronous, false);
   if (rank_.world_size() == 1) {
-    bind(name, Variable{target}, frame);
+    names_.bind(name, Variable{target}, frame);
     co_return;
   }
   const Ticket ready = handed_over(statement);
@@ -201,7 +201,7 @@ Program Interpreter::communicate_by_name(const Statement& statement, Frame& fram
   if (!asynchronous) {
     const TensorPointer result = co_await finish(handle, site);
     if (!name.empty()) {
-      bind(name, Variable{result}, frame);
+      names_.bind(name, Variable{result}, frame);
     }
     co_return;
   }
@@ -212,7 +212,7 @@ Program Interpreter::communicate_by_name(const Statement& statement, Frame& fram
     target->written_by = work;
   }
   if (!name.empty() && (statement.result || !gathers)) {
-    bind(name, gathers ? Variable{work} : Variable{target}, frame);
+    names_.bind(name, gathers ? Variable{work} : Variable{target}, frame);
   }
 }
 

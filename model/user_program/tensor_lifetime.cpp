@@ -70,23 +70,6 @@ void Interpreter::leave(Frame& frame, SiteId hook) {
   streams_.release_exposed();
 }
 
-void Interpreter::unbind(const Statement& statement, Frame& frame) {
-  const SiteId site = site_of(statement);
-  for (const std::string& name : statement.names->value) {
-    Frame& names = name.starts_with("self.") ? module_ : frame;
-    const auto found = names.find(name);
-    if (found == names.end()) {
-      log_.add({"unbound", site, fmt::format("`{}` is not defined", name),
-                "bind it first, or delete it where it is bound"});
-      throw ProgramException(site, fmt::format("name `{}` is not defined", name));
-    }
-    if (buffers_.count(name) != 0) {
-      lack_at(log_, site, fmt::format("`del` of the registered buffer `{}` is not modelled", name));
-    }
-    names.erase(found);
-  }
-}
-
 std::shared_ptr<PendingWork> Interpreter::start_work(const Statement& statement, Ticket ticket,
                                                      StreamId on) {
   auto work = std::make_shared<PendingWork>(PendingWork{ticket, on});

@@ -25,7 +25,7 @@ class RankScope final : public Environment {
     if (resolved != resolved_.end()) {
       return resolved->second;
     }
-    if (const Variable* variable = interpreter_.find(name, frame_)) {
+    if (const Variable* variable = interpreter_.names_.find(name, frame_)) {
       return bound(*variable, name);
     }
     if (const std::optional<Value> own = name_of_rank(name, place_)) {
@@ -207,8 +207,8 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
   std::vector<std::string> computed;
   names_computed(expression.root(), computed);
   for (const std::string& name : expression.names()) {
-    check_lost(name, site);
-    Variable* variable = find(name, frame);
+    names_.check_lost(name, site);
+    Variable* variable = names_.find(name, frame);
     if (variable == nullptr && trainer_ != nullptr && name == "callback_metrics") {
       co_await trainer_->refresh_callback_metrics();
     }
@@ -222,7 +222,7 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
     }
     const bool needed = std::find(computed.begin(), computed.end(), name) != computed.end();
     if (needed) {
-      note_read_list(*variable, name, site);
+      names_.note_read_list(*variable, name, site);
     }
     if (needed || is_list) {
       Value value = co_await read(*variable, name, site);
@@ -321,9 +321,9 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
 Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& frame, SiteId site) {
   const ExpressionNode& root = expression.root();
   if (root.kind == ExpressionNode::Kind::name) {
-    check_lost(root.name, site);
-    if (const Variable* variable = find(root.name, frame)) {
-      note_read_list(*variable, root.name, site);
+    names_.check_lost(root.name, site);
+    if (const Variable* variable = names_.find(root.name, frame)) {
+      names_.note_read_list(*variable, root.name, site);
       co_return *variable;
     }
   }

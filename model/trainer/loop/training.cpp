@@ -107,7 +107,7 @@ Training::Training(Rank& rank, const TrainingProgram& program)
 // trainer/call.py: the module hears of an exception in a loop, which is then raised again.
 Program Training::run_trainer(StatementKind kind) {
   if (program_.in_children) {
-    interpreter_.begin_child();
+    interpreter_.names().begin_child();
   }
   std::exception_ptr failure;
   try {
@@ -128,7 +128,7 @@ Program Training::run_trainer(StatementKind kind) {
     std::rethrow_exception(failure);
   }
   if (program_.in_children) {
-    interpreter_.end_child();
+    interpreter_.names().end_child();
   }
 }
 

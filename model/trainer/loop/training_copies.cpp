@@ -36,13 +36,13 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
     batch_ = &parts[part_];
     progress.batch_size = batch_->size();
     columns_.begin_batch();
-    interpreter_.begin_replica();
+    interpreter_.names().begin_replica();
     Frame names;
     if (!holds_forward(hook)) {
       co_await forward(nullptr, names);
     }
     flow = co_await run_hook(hook, names);
-    interpreter_.end_replica();
+    interpreter_.names().end_replica();
     if (training_ && !once && program_.trainer.automatic_optimization) {
       co_await note_factor(hook, names);
     }

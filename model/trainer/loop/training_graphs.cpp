@@ -29,7 +29,7 @@ void Training::keep_last_forward(const Statement* statement, Frame& frame) {
     return;
   }
   const auto is_held = [&](const GradientPointer& result, std::string_view name, bool rebound) {
-    const Variable* const variable = interpreter_.find(name, frame);
+    const Variable* const variable = interpreter_.names().find(name, frame);
     const bool is_there = variable != nullptr && variable->gradient == result;
     return result && result.use_count() > 1 + (is_there && rebound ? 1 : 0);
   };

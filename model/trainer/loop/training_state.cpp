@@ -17,8 +17,8 @@ void Training::bind_buffers() {
       const Ticket ready = rank_.event({compute_stream, {}, no_site});
       const std::vector<int64_t> shape(layer.buffers.front().shape.begin(),
                                        layer.buffers.front().shape.end());
-      interpreter_.register_buffer("self." + layer.name,
-                                   interpreter_.tensors().borrow(buffer.value, shape, ready));
+      interpreter_.names().register_buffer(
+          "self." + layer.name, interpreter_.tensors().borrow(buffer.value, shape, ready));
     }
   }
 }

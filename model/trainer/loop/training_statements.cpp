@@ -139,7 +139,7 @@ Program Training::decide(const Statement& statement, Frame& frame) {
   bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
   decision = co_await reduce_boolean_decision(decision, value_or(statement.all, true), site);
   if (statement.result) {
-    interpreter_.bind(statement.result->value, Variable{Value(decision)}, frame);
+    interpreter_.names().bind(statement.result->value, Variable{Value(decision)}, frame);
   }
 }
 

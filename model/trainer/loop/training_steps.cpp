@@ -258,7 +258,7 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   if (program_.uses_loss && !comes_later) {
     loss_gradient_ =
         training_ ? interpreter_.new_result_of_forward(1, forward_number_, false) : nullptr;
-    interpreter_.bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);
+    interpreter_.names().bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);
   }
   const bool named = statement != nullptr && statement->result;
   if (!program_.uses_output && !named) {
@@ -305,7 +305,7 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   output_gradient_ =
       training_ ? interpreter_.new_result_of_forward(elements, forward_number_, true) : nullptr;
   output_name_ = named ? statement->result->value : "output";
-  interpreter_.bind(output_name_, Variable{output, output_gradient_}, frame);
+  interpreter_.names().bind(output_name_, Variable{output, output_gradient_}, frame);
 }
 
 Program Training::count_batches(const LoaderSettings& loader, OwnBatches& own) {
