@@ -134,7 +134,7 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
   }
   const Value value = co_await read(variable, expression.text(), site);
   try {
-    data.tensor = tensor_from(value, location_for(expression, frame));
+    data.tensor = tensor_from(value, locations_.of_result(expression, frame));
   } catch (const OperationError& error) {
     fail_at(log_, site, error.what(), error.remedy());
   }
@@ -162,7 +162,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.op.site = site;
   call.op.reduction = reduction_of(value_or(statement.communication.op, ReduceOp::sum));
   call.name = statement.result ? statement.result->value : data.name;
-  check_device_of_call(*data.tensor, site);
+  locations_.check_call(*data.tensor, site);
   if (!is_member(group)) {
     call.does_nothing = true;
     log_.add({"LS105", site,
@@ -176,10 +176,10 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.stream = stream_of_call(statement, call.op);
   co_await set_splits(statement, frame, group, call);
   const bool in_place = is_in_place(call.op.kind) && !statement.result;
-  check_use(*call.data, data.name, site, in_place);
+  checks_.use(*call.data, data.name, site, in_place);
   const bool gets_all = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter;
   if (call.op.kind != OpKind::recv && !(gets_all && call.op.peer != rank_.id())) {
-    check_defined(*call.data, data.name, site);
+    checks_.defined(*call.data, data.name, site);
   }
   set_result(statement, group, call);
   call.gradient = gradient_through(statement, group, call, data.gradient);

@@ -72,9 +72,9 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   const auto use = [&](const Placed<std::string>& name, bool writing) {
     const TensorPointer tensor = named_tensor(name, frame, site);
     if (writing) {
-      check_use(*tensor, name.value, site, true);
+      checks_.use(*tensor, name.value, site, true);
     } else {
-      check_read(*tensor, name.value, site);
+      checks_.read(*tensor, name.value, site);
     }
     if (tensor->being_written()) {
       after.push_back(tensor->written_by->ticket);
@@ -122,7 +122,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   Variable source = co_await variable_of(expression, frame, site);
   if (const Value* value = std::get_if<Value>(&source.content)) {
     const Value plain = *value;
-    source.content = tensor_from(plain, location_for(expression, frame));
+    source.content = tensor_from(plain, locations_.of_result(expression, frame));
   }
   const TensorPointer* given = std::get_if<TensorPointer>(&source.content);
   if (given == nullptr) {
@@ -131,8 +131,8 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const TensorPointer from = *given;
   const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
   const std::string name = is_name ? expression.root().name : "";
-  check_target(to, site, name);
-  check_read(*from, name, site);
+  locations_.check_target(to, site, name);
+  checks_.read(*from, name, site);
   const StreamId on = stream_of(statement, compute_stream);
   std::vector<Ticket> after = streams_.take_waits(on);
   if (from->being_written()) {
@@ -143,7 +143,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
       sized ? tensors_.make_sized(from->slice.dtype, from->shape)
             : tensors_.make(from->slice.dtype, from->shape, device, on.queue());
   made->device = device;
-  made->other_gpu = to.cpu || to.own || is_own(to.gpu) ? -1 : to.gpu;
+  made->other_gpu = to.cpu || to.own || locations_.is_own(to.gpu) ? -1 : to.gpu;
   const CommunicationOptions options{on, After(after), site};
   const bool between = made->other_gpu >= 0;
   const Ticket ticket = between ? copy_between_devices(rank_, from->slice, made->slice, options)
@@ -182,7 +182,7 @@ Program Interpreter::item(const Statement& statement, Frame& frame) {
     const auto* tensor =
         variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
     if (tensor != nullptr) {
-      check_arrival(**tensor, name, site);
+      checks_.arrival(**tensor, name, site);
     }
   }
   co_await streams_.synchronize(compute_stream, site);

@@ -50,6 +50,8 @@ Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& l
       tensors_(rank),
       streams_(rank, tensors_),
       names_({rank, settings, log, trainer}, tensors_, streams_),
+      checks_(log, tensors_),
+      locations_({rank, settings, log, trainer}, names_),
       named_(rank) {}
 
 void Interpreter::count_statement() {

@@ -12,12 +12,14 @@
 #include "model/scenario/statement.hpp"
 #include "model/trainer/logging/run_log.hpp"
 #include "model/user_program/gloo_queues.hpp"
+#include "model/user_program/locations.hpp"
 #include "model/user_program/module_names.hpp"
 #include "model/user_program/named_collectives.hpp"
 #include "model/user_program/program_settings.hpp"
 #include "model/user_program/statement_context.hpp"
 #include "model/user_program/statement_failure.hpp"
 #include "model/user_program/stream_order.hpp"
+#include "model/user_program/tensor_checks.hpp"
 #include "model/user_program/variable.hpp"
 
 namespace lockstep {
@@ -56,9 +58,6 @@ class Interpreter {
   /// LS403 where work was started and never waited for. To be called where the program ends.
   void tell_unwaited();
 
-  /// Tensors that are made from here on are in host memory: the module has not been moved yet.
-  void make_on_host(bool on_host) { makes_on_host_ = on_host; }
-
   /// Whether the statement that runs stands behind an `if`.
   bool is_guarded() const { return guards_ > 0; }
   SiteId site() const { return tensors_.site(); }  ///< of the statement that runs
@@ -69,6 +68,7 @@ class Interpreter {
   const TensorStore& tensors() const { return tensors_; }
   StreamOrder& streams() { return streams_; }
   ModuleNames& names() { return names_; }
+  Locations& locations() { return locations_; }
   const ProgramSettings& settings() const { return settings_; }
   /// Starts a new batch for gradient recording.
   void begin_graph() { ++graph_; }
@@ -78,10 +78,6 @@ class Interpreter {
   /// of gradients that goes with it. Raises where PyTorch would.
   Task<BackwardStart> gradient_of(GradientPointer variable, ForwardResults results, SiteId site);
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
-  /// Where the result of an expression lies.
-  Location location_for(const Expression& expression, Frame& frame);
-  /// LS310 where the backend of the process group cannot reach a tensor.
-  void check_device_of_call(const DeviceTensor& tensor, SiteId site);
   /// In device memory, by default the rank's own.
   TensorPointer tensor_from(const Value& value, Location location = {});
 
@@ -133,11 +129,6 @@ class Interpreter {
   Program resolve(const Expression& expression, Frame& frame, SiteId site, NamedValues& values);
   Value evaluated(const Expression& expression, Frame& frame, SiteId site,
                   const NamedValues& resolved);
-  void found_pending(const std::string& name, SiteId site);
-  void check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site);
-  void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
-  void check_defined(DeviceTensor& tensor, const std::string& name, SiteId site);
-  void check_read(DeviceTensor& tensor, const std::string& name, SiteId site);
 
   // gradient.cpp
   std::shared_ptr<GradientNode> new_node(GradientNode::Kind kind, SiteId site);
@@ -222,23 +213,6 @@ class Interpreter {
   StreamId stream_of_call(const Statement& statement, const Op& op);
   TensorPointer named_tensor(const Placed<std::string>& name, Frame& frame, SiteId site);
 
-  // location.cpp
-  int64_t own_gpu() const;
-  bool is_own(int64_t gpu) const;
-  std::string location_of(const Location& location) const;
-  void check_target(const CopyTarget& target, SiteId site, const std::string& name);
-  /// An operand that has a place, which not every one has: no numbers, nor tensors of one on the
-  /// CPU. Null: there is none.
-  struct PlacedOperand {
-    Location location;
-    const std::string* name = nullptr;  ///< in the expression
-  };
-  void check_same_device(const Expression& expression, Frame& frame, SiteId site);
-  PlacedOperand place_of(const ExpressionNode& node, Frame& frame, SiteId site);
-  PlacedOperand place_of_name(const std::string& name, Frame& frame);
-  void check_joined(const ExpressionNode& node, Frame& frame, SiteId site);
-  std::string told_location(const Location& location) const;
-
   Rank& rank_;
   const ProgramSettings& settings_;
   RankLog& log_;
@@ -246,13 +220,14 @@ class Interpreter {
   TensorStore tensors_;
   StreamOrder streams_;
   ModuleNames names_;
+  TensorChecks checks_;
+  Locations locations_;
   GlooQueues gloo_queues_;
   NamedCollectives named_;                           ///< used where settings_.meets_by_name
   std::vector<std::shared_ptr<PendingWork>> works_;  ///< started, and not known to be waited for
   size_t works_to_sort_ = 1024;                      ///< so many, then those waited for go
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;
-  bool makes_on_host_ = false;
   int64_t graph_ = 0;
   int calls_open_ = 0;  ///< of functions, one inside the other
   int32_t guards_ = 0;  ///< an `if` around an `if` counts twice

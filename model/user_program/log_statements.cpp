@@ -119,7 +119,7 @@ Program Training::log_value(const Statement& statement, const std::string& name,
                                        name, expression.text()));
   }
   if (call.sync && program_.trainer.lightning >= Version{2, 1, 0}) {
-    interpreter_.check_device_of_call(*call.value, call.site);  // before 2.1 it was moved first
+    interpreter_.locations().check_call(*call.value, call.site);  // before 2.1 it was moved first
   }
   if (statement.log.batch_size) {
     call.batch_size = co_await interpreter_.integer_of(statement.log.batch_size->value, frame,

@@ -222,7 +222,7 @@ bool MetricStatements::is_elsewhere(const Given<Expression>& given, Frame& frame
   if (!given || !interpreter_.settings().on_gpus) {
     return false;  // columns of the batch come to the device with it
   }
-  const Location location = interpreter_.location_for(given->value, frame);
+  const Location location = interpreter_.locations().of_result(given->value, frame);
   return location.device == host_device || location.other_gpu >= 0;
 }
 

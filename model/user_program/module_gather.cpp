@@ -107,9 +107,9 @@ Task<Interpreter::NamedTensor> Interpreter::part_of_list(const Variable& part, S
 }
 
 Task<Variable> Interpreter::joined_rows(const NamedTensor& data, SiteId site) {
-  check_device_of_call(*data.tensor, site);
-  check_use(*data.tensor, data.name, site, false);
-  check_defined(*data.tensor, data.name, site);
+  locations_.check_call(*data.tensor, site);
+  checks_.use(*data.tensor, data.name, site, false);
+  checks_.defined(*data.tensor, data.name, site);
   std::vector<int64_t> shape = data.tensor->shape;
   if (shape.empty()) {
     shape.push_back(1);

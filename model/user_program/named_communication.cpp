@@ -178,12 +178,12 @@ Ticket Interpreter::handed_over(const Statement& statement) {
 Program Interpreter::communicate_by_name(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const NamedTensor data = co_await data_of(statement, frame);
-  check_device_of_call(*data.tensor, site);
+  locations_.check_call(*data.tensor, site);
   const TensorRequest request = co_await request_of(statement, frame, *data.tensor);
   const bool gathers = request.name.kind == RequestKind::all_gather;
-  check_use(*data.tensor, data.name, site, !gathers && !statement.result);
+  checks_.use(*data.tensor, data.name, site, !gathers && !statement.result);
   if (request.name.kind != RequestKind::broadcast || request.root == rank_.id()) {
-    check_defined(*data.tensor, data.name, site);
+    checks_.defined(*data.tensor, data.name, site);
   }
   const TensorPointer target = target_of(statement, data, gathers);
   const std::string name = statement.result ? statement.result->value : data.name;

@@ -109,60 +109,9 @@ constexpr int64_t most_elements_for_shape = int64_t{1} << 26;
 
 }  // namespace
 
-void Interpreter::found_pending(const std::string& name, SiteId site) {
-  log_.add({"LS201", site,
-            fmt::format("`{}` is used before the work that was started with async is waited for",
-                        name.empty() ? "the data" : name),
-            name.empty() ? "add `wait` before this statement"
-                         : fmt::format("add `- wait: {}` before this statement", name)});
-}
-
-void Interpreter::check_use(const DeviceTensor& tensor, const std::string& name, SiteId site,
-                            bool writes) {
-  const std::shared_ptr<PendingWork>& work =
-      tensor.being_written() || !writes ? tensor.written_by : tensor.read_by;
-  if (work && !work->waited && !work->told) {
-    work->told = true;
-    found_pending(name, site);
-  }
-}
-
-// Gloo reduces in the memory of all ranks: what is not the root's holds sums of some of them.
-void Interpreter::check_defined(DeviceTensor& tensor, const std::string& name, SiteId site) {
-  if (!tensor.left_undefined) {
-    return;
-  }
-  tensor.left_undefined = false;  // one defect, one finding
-  log_.add(
-      {"LS313", site,
-       fmt::format("{} is read on a rank to which `reduce` does not give the result: there Gloo "
-                   "leaves sums of some ranks in it",
-                   name.empty() ? "the data" : "`" + name + "`"),
-       "read the result on its destination only, or use all_reduce"});
-}
-
-void Interpreter::check_read(DeviceTensor& tensor, const std::string& name, SiteId site) {
-  check_use(tensor, name, site, false);
-  check_defined(tensor, name, site);
-}
-
-// PyTorch copies to pinned memory of the host without waiting (Tensor.to, non_blocking).
-void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site) {
-  const bool early =
-      tensor.arrives_unwaited && !tensors_.known_finished(tensor.ready_on, tensor.ready);
-  tensor.arrives_unwaited = false;
-  if (early) {
-    log_.add({"LS201", site,
-              fmt::format("`{}` is read on the host before the non_blocking copy that fills it is "
-                          "waited for",
-                          name),
-              "add `- synchronize` before this statement, or leave out non_blocking"});
-  }
-}
-
 Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
-  check_read(*tensor, name, site);
-  check_arrival(*tensor, name, site);
+  checks_.read(*tensor, name, site);
+  checks_.arrival(*tensor, name, site);
   if (tensor->is_borrowed) {
     tensor->ready = streams_.tail_of_compute(site);
   }
@@ -200,7 +149,7 @@ Task<Value> Interpreter::read(const Variable& variable, const std::string& name,
 
 Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId site,
                              NamedValues& values) {
-  check_same_device(expression, frame, site);
+  locations_.check_same_device(expression, frame, site);
   if (std::ranges::count(expression.functions(), parameter_function) != 0) {
     co_await streams_.synchronize(compute_stream, site);  // what was last put there writes them
   }
@@ -342,7 +291,8 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   const int64_t elements = value.is(Value::Kind::tensor) ? value.tensor().values.size() : 1;
   GradientPointer gradient = recorded(expression, elements, frame, site, resolved);
   if (value.is(Value::Kind::tensor)) {
-    co_return Variable{tensor_from(value, location_for(expression, frame)), std::move(gradient)};
+    co_return Variable{tensor_from(value, locations_.of_result(expression, frame)),
+                       std::move(gradient)};
   }
   co_return Variable{value, std::move(gradient)};
 }
@@ -352,12 +302,12 @@ Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Fram
   const Variable variable = co_await variable_of(expression, frame, site);
   if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
     const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
-    check_read(**tensor, is_name ? expression.root().name : "", site);
+    checks_.read(**tensor, is_name ? expression.root().name : "", site);
     co_return *tensor;
   }
   const Value value = co_await read(variable, expression.text(), site);
   try {
-    co_return tensor_from(value, location_for(expression, frame));
+    co_return tensor_from(value, locations_.of_result(expression, frame));
   } catch (const OperationError& error) {
     fail_at(log_, site, error.what(), error.remedy());
   }

@@ -42,7 +42,7 @@ EmptyList MetricExchange::empty_list() const {
 void MetricExchange::check_host_memory(SiteId site) {
   DeviceTensor state;
   state.device = host_device;
-  interpreter_.check_device_of_call(state, site);
+  interpreter_.locations().check_call(state, site);
 }
 
 Task<SharedValues> MetricExchange::all_gather(Values own, SiteId site) {

@@ -22,9 +22,9 @@ Program Training::run_main() {
 }
 
 Program Training::run_script() {
-  interpreter_.make_on_host(program_.settings.on_gpus);
+  interpreter_.locations().make_on_host(program_.settings.on_gpus);
   co_await hook("__init__");
-  interpreter_.make_on_host(false);
+  interpreter_.locations().make_on_host(false);
   const Hook* main = nullptr;
   if (program_.scenario->program) {
     main = program_.scenario->program->find("main");

@@ -1,9 +1,10 @@
-// Where tensors live: which device an operation runs on, and what it refuses to meet there.
+#include "model/user_program/locations.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "model/user_program/interpreter.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -39,17 +40,24 @@ const Variable* common_place(const Variable::List& items) {
 
 }  // namespace
 
-int64_t Interpreter::own_gpu() const {
+Locations::Locations(const StatementContext& context, ModuleNames& names)
+    : rank_(context.rank),
+      settings_(context.settings),
+      log_(context.log),
+      trainer_(context.trainer),
+      names_(names) {}
+
+int64_t Locations::own_gpu() const {
   const auto local = static_cast<size_t>(rank_.place().local_rank);
   return local < settings_.gpus.size() ? settings_.gpus[local] : rank_.place().local_rank;
 }
 
-bool Interpreter::is_own(int64_t gpu) const {
+bool Locations::is_own(int64_t gpu) const {
   const int32_t devices = rank_.place().devices;
   return devices > 1 ? gpu < devices : gpu == own_gpu();
 }
 
-std::string Interpreter::location_of(const Location& location) const {
+std::string Locations::name_of(const Location& location) const {
   if (location.device == host_device) {
     return "cpu";
   }
@@ -61,7 +69,7 @@ std::string Interpreter::location_of(const Location& location) const {
 }
 
 // Any GPU of the node can be written to; that it belongs to another rank goes wrong later.
-void Interpreter::check_target(const CopyTarget& target, SiteId site, const std::string& name) {
+void Locations::check_target(const CopyTarget& target, SiteId site, const std::string& name) {
   if (target.cpu || target.own || is_own(target.gpu)) {
     return;
   }
@@ -87,22 +95,22 @@ void Interpreter::check_target(const CopyTarget& target, SiteId site, const std:
 }
 
 // Every rank says the same of its own GPU, so that one mistake is one finding.
-std::string Interpreter::told_location(const Location& location) const {
+std::string Locations::told(const Location& location) const {
   const bool is_own = location.device != host_device && location.other_gpu < 0;
   return is_own && rank_.place().devices == 1
              ? fmt::format("the rank's {}", word_for(settings_.device))
-             : location_of(location);
+             : name_of(location);
 }
 
 // PyTorch computes on one device; of the others it takes single numbers from the CPU.
-void Interpreter::check_same_device(const Expression& expression, Frame& frame, SiteId site) {
+void Locations::check_same_device(const Expression& expression, Frame& frame, SiteId site) {
   if (settings_.on_gpus) {
     place_of(expression.root(), frame, site);
   }
 }
 
 // `concat` takes all entries, single numbers too, from one device.
-void Interpreter::check_joined(const ExpressionNode& node, Frame& frame, SiteId site) {
+void Locations::check_joined(const ExpressionNode& node, Frame& frame, SiteId site) {
   const bool joins = node.kind == ExpressionNode::Kind::call && node.name == "concat";
   const Variable* variable = joins ? names_.find(node.parts.front()->name, frame) : nullptr;
   const auto* items =
@@ -123,14 +131,14 @@ void Interpreter::check_joined(const ExpressionNode& node, Frame& frame, SiteId 
       fail_device_at(log_, site,
                      fmt::format("Expected all tensors to be on the same device: `{}[0]` is on {}, "
                                  "`{}[{}]` on {}",
-                                 name, told_location(*first), name, i, told_location(here)),
+                                 name, told(*first), name, i, told(here)),
                      move_it);
     }
   }
 }
 
-Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Frame& frame,
-                                                 SiteId site) {
+Locations::PlacedOperand Locations::place_of(const ExpressionNode& node, Frame& frame,
+                                             SiteId site) {
   if (node.kind == ExpressionNode::Kind::name) {
     return place_of_name(node.name, frame);
   }
@@ -145,8 +153,7 @@ Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Fra
           log_, site,
           fmt::format("Expected all tensors to be on the same device: `{}` is on {}, `{}` "
                       "on {}",
-                      *found.name, told_location(found.location), *operand.name,
-                      told_location(operand.location)),
+                      *found.name, told(found.location), *operand.name, told(operand.location)),
           move_it);
     }
     found = found.name == nullptr ? operand : found;
@@ -162,7 +169,7 @@ Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Fra
   return is_size || is_number || is_entry ? PlacedOperand{} : found;
 }
 
-Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, Frame& frame) {
+Locations::PlacedOperand Locations::place_of_name(const std::string& name, Frame& frame) {
   const Variable* variable = names_.find(name, frame);
   if (variable == nullptr && trainer_ != nullptr && trainer_->is_column(name)) {
     return {Location{}, &name};
@@ -184,7 +191,7 @@ Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, F
 }
 
 // XLAStrategy moves what is on the host to its device first.
-void Interpreter::check_device_of_call(const DeviceTensor& tensor, SiteId site) {
+void Locations::check_call(const DeviceTensor& tensor, SiteId site) const {
   if (settings_.device == DeviceType::tpu) {
     return;
   }
@@ -197,13 +204,13 @@ void Interpreter::check_device_of_call(const DeviceTensor& tensor, SiteId site) 
   if (tensor.other_gpu >= 0 && settings_.on_gpus && !settings_.gloo) {
     fail_device_at(log_, site,
                    fmt::format("Tensor found on device {} but backend constructor expects cuda:{}",
-                               location_of(tensor.location()), own_gpu()),
+                               name_of(tensor.location()), own_gpu()),
                    move_it);
   }
 }
 
 // A result is where its operands are; what has none is made on the rank's device.
-Location Interpreter::location_for(const Expression& expression, Frame& frame) {
+Location Locations::of_result(const Expression& expression, Frame& frame) {
   if (!settings_.on_gpus) {
     return {};
   }
