@@ -58,7 +58,7 @@ Program Interpreter::communicate(const Statement& statement, Frame& frame) {
     const bool may_be_list = data.root().kind == ExpressionNode::Kind::name ||
                              data.root().kind == ExpressionNode::Kind::list;
     if (may_be_list) {
-      Variable variable = co_await variable_of(data, frame, site_of(statement));
+      Variable variable = co_await expressions_.variable_of(data, frame, site_of(statement));
       if (auto* parts = std::get_if<Variable::List>(&variable.content)) {
         co_await communicate_list(statement, frame, std::move(*parts));
         co_return;
@@ -262,7 +262,7 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
     raise_without_group(site_of(statement));
   }
   const Group group = group_of(statement, frame);
-  if (!is_member(group)) {
+  if (!group.has(rank_.id())) {
     co_return;
   }
   const SiteId site = site_of(statement);

@@ -56,21 +56,6 @@ uint8_t home_of(StreamId on) {
 
 }  // namespace
 
-bool Interpreter::is_member(const Group& group) const {
-  return group.members.empty() ||
-         std::find(group.members.begin(), group.members.end(), rank_.id()) != group.members.end();
-}
-
-int64_t Interpreter::index_in(const Group& group) const {
-  return group.members.empty() ? rank_.id()
-                               : std::find(group.members.begin(), group.members.end(), rank_.id()) -
-                                     group.members.begin();
-}
-
-size_t Interpreter::size_of_group(const Group& group) const {
-  return group.members.empty() ? static_cast<size_t>(rank_.world_size()) : group.members.size();
-}
-
 Group Interpreter::group_of(const Statement& statement, Frame& frame) {
   if (!statement.group || statement.group->value == "world") {
     return {};
@@ -89,7 +74,7 @@ Task<TensorPointer> Interpreter::sized_data(const Statement& statement, Frame& f
   const SiteId site = site_of(statement);
   const CommunicationSpec& communication = statement.communication;
   const int64_t elements =
-      co_await integer_of(communication.elements->value, frame, site, "`elements`");
+      co_await expressions_.integer_of(communication.elements->value, frame, site, "`elements`");
   if (elements < 0) {
     fail_at(log_, site, "`elements` is negative", "");
   }
@@ -126,15 +111,15 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
       data.name.clear();  // a name of the rank or the trainer: its value is data, not storage
     }
   }
-  const Variable variable = co_await variable_of(expression, frame, site);
+  const Variable variable = co_await expressions_.variable_of(expression, frame, site);
   if (const auto* tensor = std::get_if<TensorPointer>(&variable.content)) {
     data.tensor = *tensor;
     data.gradient = variable.gradient;
     co_return data;
   }
-  const Value value = co_await read(variable, expression.text(), site);
+  const Value value = co_await expressions_.read(variable, expression.text(), site);
   try {
-    data.tensor = tensor_from(value, locations_.of_result(expression, frame));
+    data.tensor = expressions_.tensor_from(value, locations_.of_result(expression, frame));
   } catch (const OperationError& error) {
     fail_at(log_, site, error.what(), error.remedy());
   }
@@ -163,7 +148,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.op.reduction = reduction_of(value_or(statement.communication.op, ReduceOp::sum));
   call.name = statement.result ? statement.result->value : data.name;
   locations_.check_call(*data.tensor, site);
-  if (!is_member(group)) {
+  if (!group.has(rank_.id())) {
     call.does_nothing = true;
     log_.add({"LS105", site,
               fmt::format("rank {} is not a member of group `{}`: PyTorch warns and does nothing",
@@ -184,6 +169,27 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   set_result(statement, group, call);
   call.gradient = gradient_through(statement, group, call, data.gradient);
   co_return call;
+}
+
+// The effect of PyTorch's collectives on a graph: those that write their data know nothing of it,
+// and of all others only all_gather with sync_grads has a backward.
+GradientPointer Interpreter::gradient_through(const Statement& statement, const Group& group,
+                                              const Call& call, GradientPointer data) {
+  if (call.in_place && call.op.kind != OpKind::recv) {
+    return data;
+  }
+  const bool flows = statement.kind == StatementKind::all_gather &&
+                     value_or(statement.communication.sync_grads, false);
+  if (!flows || !data) {
+    return nullptr;
+  }
+  const std::shared_ptr<GradientNode> node =
+      tape_.new_node(GradientNode::Kind::gathered, backward_site_of(statement));
+  node->group = group;
+  node->dtype = call.data->slice.dtype;
+  node->elements = call.result->slice.elements;
+  tape_.add_input(*node, "", std::move(data));
+  return node;
 }
 
 // Gloo has no AVG, and ProcessGroupGloo.cpp refuses it before PyTorch 2.8, which sums and divides
@@ -217,8 +223,8 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
                            call.op.kind == OpKind::recv;
   if (call.op.kind == OpKind::send || call.op.kind == OpKind::recv) {
     if (communication.tag) {
-      call.op.tag =
-          static_cast<int32_t>(co_await integer_of(communication.tag->value, frame, site, "`tag`"));
+      call.op.tag = static_cast<int32_t>(
+          co_await expressions_.integer_of(communication.tag->value, frame, site, "`tag`"));
     }
   } else if (!has_root(call.op.kind)) {
     co_return;
@@ -229,7 +235,7 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
   }
   const Given<Expression>& given = from_source ? communication.src : communication.dst;
   const int64_t peer =
-      given ? co_await integer_of(given->value, frame, site, "a rank") : int64_t{0};
+      given ? co_await expressions_.integer_of(given->value, frame, site, "a rank") : int64_t{0};
   const bool in_group =
       group.members.empty()
           ? peer >= 0 && peer < rank_.world_size()
@@ -249,15 +255,15 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
 Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& sizes, Frame& frame,
                                       const Group& group, Call& call) {
   const SiteId site = call.op.site;
-  if (sizes.size() != size_of_group(group)) {
+  if (sizes.size() != group.size(rank_.world_size())) {
     fail_at(log_, site,
             fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
-                        size_of_group(group)),
+                        group.size(rank_.world_size())),
             "give one for each rank of the group");
   }
   int64_t rows = 0;
   for (const Placed<Expression>& size : sizes) {
-    const int64_t count = co_await integer_of(size.value, frame, site, "a split size");
+    const int64_t count = co_await expressions_.integer_of(size.value, frame, site, "a split size");
     if (count < 0) {
       fail_at(log_, site, "a split size is negative", "");
     }
@@ -271,7 +277,7 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
                                 Call& call) {
   const SiteId site = call.op.site;
   const CommunicationSpec& communication = statement.communication;
-  const auto ranks = static_cast<int64_t>(size_of_group(group));
+  const auto ranks = static_cast<int64_t>(group.size(rank_.world_size()));
   const std::vector<int64_t>& shape = call.data->shape;
   const bool divides = call.op.kind == OpKind::reduce_scatter ||
                        call.op.kind == OpKind::all_to_all || call.op.kind == OpKind::scatter;
@@ -311,7 +317,7 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
 
 // Sets the result, what is read and written, and the payload as Op::bytes counts it.
 void Interpreter::set_result(const Statement& statement, const Group& group, Call& call) {
-  const auto ranks = static_cast<int64_t>(size_of_group(group));
+  const auto ranks = static_cast<int64_t>(group.size(rank_.world_size()));
   const OpKind kind = call.op.kind;
   const Slice& data = call.data->slice;
   const bool sized = data.buffer == no_buffer;
@@ -340,7 +346,7 @@ void Interpreter::set_result(const Statement& statement, const Group& group, Cal
     shape.front() = std::accumulate(received, call.splits.end(), int64_t{0}) /
                     std::max<int64_t>(1, row_size(shape));
   } else if (kind == OpKind::reduce_scatter && !call.splits.empty()) {
-    const auto own = static_cast<size_t>(index_in(group));
+    const auto own = static_cast<size_t>(group.index_of(rank_.id()));
     shape.front() = call.splits[own] / std::max<int64_t>(1, row_size(shape));
   } else if (kind != OpKind::all_to_all && !shape.empty()) {
     shape.front() /= ranks;

@@ -39,12 +39,12 @@ TensorPointer Interpreter::named_tensor(const Placed<std::string>& name, Frame& 
 
 namespace {
 
-Task<int64_t> quantity_of(Interpreter& interpreter, const Given<Expression>& given, Frame& frame,
-                          SiteId site, QuantityKind kind) {
+Task<int64_t> quantity_of(ExpressionValues& expressions, const Given<Expression>& given,
+                          Frame& frame, SiteId site, QuantityKind kind) {
   if (!given) {
     co_return 0;
   }
-  const Value value = co_await interpreter.value_of(given->value, frame, site);
+  const Value value = co_await expressions.value_of(given->value, frame, site);
   const std::optional<int64_t> count = count_of(value, kind);
   if (!count || *count < 0) {
     throw ProgramException(site, fmt::format("`{}` is a {}, and a {} of at least 0 is wanted",
@@ -60,10 +60,11 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   const DeviceWork& work = statement.work;
   KernelCall call;
   call.kernel = work.time ? Kernel::timed : Kernel::roofline;
-  call.work = work.time ? co_await quantity_of(*this, work.time, frame, site, QuantityKind::time)
-                        : co_await quantity_of(*this, work.flops, frame, site, QuantityKind::flops);
+  call.work =
+      work.time ? co_await quantity_of(expressions_, work.time, frame, site, QuantityKind::time)
+                : co_await quantity_of(expressions_, work.flops, frame, site, QuantityKind::flops);
   call.memory_traffic =
-      Bytes(co_await quantity_of(*this, work.bytes, frame, site, QuantityKind::bytes));
+      Bytes(co_await quantity_of(expressions_, work.bytes, frame, site, QuantityKind::bytes));
   const StreamId on = stream_of(statement, compute_stream);
   std::vector<Ticket> after = streams_.take_waits(on);
   std::vector<TensorPointer> used;
@@ -108,7 +109,7 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
 Program Interpreter::host(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const int64_t time =
-      co_await quantity_of(*this, statement.work.time, frame, site, QuantityKind::time);
+      co_await quantity_of(expressions_, statement.work.time, frame, site, QuantityKind::time);
   rank_.host(Time(time), site);
 }
 
@@ -119,10 +120,10 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const bool many = place.devices > 1 && !to.own;
   const DeviceId device = to.cpu ? host_device : DeviceId{static_cast<uint8_t>(many ? to.gpu : 0)};
   const Expression& expression = statement.work.tensor->value;
-  Variable source = co_await variable_of(expression, frame, site);
+  Variable source = co_await expressions_.variable_of(expression, frame, site);
   if (const Value* value = std::get_if<Value>(&source.content)) {
     const Value plain = *value;
-    source.content = tensor_from(plain, locations_.of_result(expression, frame));
+    source.content = expressions_.tensor_from(plain, locations_.of_result(expression, frame));
   }
   const TensorPointer* given = std::get_if<TensorPointer>(&source.content);
   if (given == nullptr) {
@@ -186,7 +187,7 @@ Program Interpreter::item(const Statement& statement, Frame& frame) {
     }
   }
   co_await streams_.synchronize(compute_stream, site);
-  Value value = co_await value_of(statement.expression->value, frame, site);
+  Value value = co_await expressions_.value_of(statement.expression->value, frame, site);
   if (value.is(Value::Kind::tensor) && value.tensor().values.size() == 1) {
     const Values& one = value.tensor().values;
     value = is_floating(one.dtype()) ? Value(one.number(0)) : Value(one.integer(0));

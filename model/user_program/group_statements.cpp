@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/user_program/interpreter.hpp"
+#include "model/user_program/rank_names.hpp"
 #include "model/user_program/sites.hpp"
 
 namespace lockstep {
@@ -12,11 +13,13 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
   const SiteId site = site_of(statement);
   std::vector<int64_t> members;
   for (const Placed<Expression>& expression : statement.ranks) {
-    const int64_t member = co_await integer_of(expression.value, frame, site, "a rank");
+    const int64_t member =
+        co_await expressions_.integer_of(expression.value, frame, site, "a rank");
     members.push_back(member);
   }
   if (statement.ranks_expression) {
-    const Value list = co_await value_of(statement.ranks_expression->value, frame, site);
+    const Value list =
+        co_await expressions_.value_of(statement.ranks_expression->value, frame, site);
     if (!list.is(Value::Kind::list)) {
       fail_at(log_, site, fmt::format("`ranks` is a {}, not a list", type_of(list)),
               "write [0, 1]");
@@ -40,6 +43,28 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
   co_return members;
 }
 
+// A rank computes the others' colours to know how large its group will be, as a program that calls
+// ncclCommSplit does; names other than those of the rank are taken to be the same everywhere.
+std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, Frame& frame,
+                                                   int64_t color) {
+  const Expression& expression = statement.color->value;
+  const SiteId site = site_of(statement);
+  if (expression.uses_random() || expression.uses_unknown()) {
+    fail_at(log_, site, "`color` depends on chance", "let it depend on the rank only");
+  }
+  std::vector<int32_t> members;
+  for (int32_t other = 0; color >= 0 && other < rank_.world_size(); ++other) {
+    const Place place = place_of_other(rank_.place(), settings_.ranks_of_nodes, other);
+    if (expressions_.integer_at(place, expression, frame, site, "`color`") == color) {
+      members.push_back(other);
+    }
+  }
+  if (color < 0) {
+    members.push_back(any_rank);  // nobody: this rank is in no group
+  }
+  return members;
+}
+
 Program Interpreter::new_group(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   if (lacks_process_group()) {
@@ -49,7 +74,7 @@ Program Interpreter::new_group(const Statement& statement, Frame& frame) {
   std::vector<int64_t> members;
   int64_t color = 0;
   if (statement.color) {
-    color = co_await integer_of(statement.color->value, frame, site, "`color`");
+    color = co_await expressions_.integer_of(statement.color->value, frame, site, "`color`");
     group.members = members_of_color(statement, frame, color);
   } else {
     members = co_await members_of(statement, frame);

@@ -52,6 +52,10 @@ Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& l
       names_({rank, settings, log, trainer}, tensors_, streams_),
       checks_(log, tensors_),
       locations_({rank, settings, log, trainer}, names_),
+      tape_(names_),
+      backward_({rank, settings, log, trainer}, tensors_, streams_),
+      expressions_({rank, settings, log, trainer}, names_, tape_,
+                   {tensors_, streams_, checks_, locations_}),
       named_(rank) {}
 
 void Interpreter::count_statement() {
@@ -150,7 +154,7 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
 
 Task<Flow> Interpreter::branch(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  const bool holds = co_await condition_of(statement.expression->value, frame, site);
+  const bool holds = co_await expressions_.condition_of(statement.expression->value, frame, site);
   const uint32_t taken = rank_.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
   const Inside inside(guards_);
   co_return co_await run(taken == 1 ? statement.body : statement.otherwise, frame);
@@ -158,8 +162,8 @@ Task<Flow> Interpreter::branch(const Statement& statement, Frame& frame) {
 
 Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  const int64_t asked =
-      co_await integer_of(statement.expression->value, frame, site, "the number of repetitions");
+  const int64_t asked = co_await expressions_.integer_of(statement.expression->value, frame, site,
+                                                         "the number of repetitions");
   const auto local = static_cast<uint32_t>(std::clamp<int64_t>(asked, 0, most_repetitions - 1));
   const uint32_t count = rank_.choose(site, ChoiceKind::repeat, most_repetitions, local);
   for (uint32_t index = 0; index < count; ++index) {
@@ -178,7 +182,7 @@ Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
 Program Interpreter::assign(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const Binding& binding : statement.bindings) {
-    Variable variable = co_await variable_of(binding.expression, frame, site);
+    Variable variable = co_await expressions_.variable_of(binding.expression, frame, site);
     names_.bind(binding.name, std::move(variable), frame);
     names_.check_replica(binding.name, site);
   }
@@ -187,7 +191,7 @@ Program Interpreter::assign(const Statement& statement, Frame& frame) {
 Program Interpreter::append(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const Binding& binding : statement.bindings) {
-    Variable item = co_await variable_of(binding.expression, frame, site);
+    Variable item = co_await expressions_.variable_of(binding.expression, frame, site);
     Variable* list = names_.find(binding.name, frame);
     if (list == nullptr) {
       names_.bind(binding.name, Variable{Variable::List{}}, frame);
@@ -215,7 +219,7 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
 Program Interpreter::check_assertion(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const Expression& expression = statement.expression->value;
-  const bool holds = co_await condition_of(expression, frame, site);
+  const bool holds = co_await expressions_.condition_of(expression, frame, site);
   if (!holds) {
     log_.add({"assert", site, "`" + expression.text() + "` is false", ""});
   }

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/expression/differentiate.hpp"
-#include "model/expression/evaluate.hpp"
 #include "model/scenario/statement.hpp"
 #include "model/trainer/logging/run_log.hpp"
+#include "model/user_program/backward_walk.hpp"
+#include "model/user_program/expression_values.hpp"
 #include "model/user_program/gloo_queues.hpp"
 #include "model/user_program/locations.hpp"
 #include "model/user_program/module_names.hpp"
@@ -24,32 +24,16 @@
 
 namespace lockstep {
 
-/// The function of expressions that reads a parameter of the model.
-inline constexpr std::string_view parameter_function = "parameter";
-
 /// Runs the statements of one rank. Two orders are kept apart: statements order the device through
 /// streams as c10d does (a collective comes after the compute stream, and the compute stream after
 /// a collective that was waited for), and the host waits only where PyTorch's would.
 class Interpreter {
  public:
-  using NamedValues = std::map<std::string, Value, std::less<>>;
-
   /// All outlive the interpreter; `trainer` is null for a bare program.
   Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log, TrainerScope* trainer);
 
   /// The statements in order. `return` ends the hook, not only this list.
   Task<Flow> run(const std::vector<Statement>& statements, Frame& frame);
-  /// The value of an expression; waits for and reads the tensors that it computes with. An error is
-  /// a finding at the statement and ends this rank's program by ProgramException.
-  Task<Value> value_of(const Expression& expression, Frame& frame, SiteId site);
-  Task<bool> condition_of(const Expression& expression, Frame& frame, SiteId site);
-  /// A number, or a tensor of one; `what` names it in an error.
-  Task<double> number_of(const Expression& expression, Frame& frame, SiteId site,
-                         std::string_view what);
-  Task<int64_t> integer_of(const Expression& expression, Frame& frame, SiteId site,
-                           std::string_view what);
-  /// The tensor that a bare name names, or a new one with the expression's value.
-  Task<TensorPointer> tensor_value(const Expression& expression, Frame& frame, SiteId site);
   /// The hook of these names has ended, at this site.
   void leave(Frame& frame, SiteId hook);
   /// The first and the last of a program: hvd.init and hvd.shutdown, where it communicates by name.
@@ -69,20 +53,12 @@ class Interpreter {
   StreamOrder& streams() { return streams_; }
   ModuleNames& names() { return names_; }
   Locations& locations() { return locations_; }
+  GradientTape& tape() { return tape_; }
+  BackwardWalk& backward() { return backward_; }
+  ExpressionValues& expressions() { return expressions_; }
   const ProgramSettings& settings() const { return settings_; }
-  /// Starts a new batch for gradient recording.
-  void begin_graph() { ++graph_; }
-  /// The loss of a forward, or its output of so many elements, from which gradients flow.
-  GradientPointer new_result_of_forward(int64_t elements, int64_t forward, bool is_output);
-  /// The gradient of `variable` with respect to the results of forwards, with the communication
-  /// of gradients that goes with it. Raises where PyTorch would.
-  Task<BackwardStart> gradient_of(GradientPointer variable, ForwardResults results, SiteId site);
-  Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
-  /// In device memory, by default the rank's own.
-  TensorPointer tensor_from(const Value& value, Location location = {});
 
  private:
-  friend class RankScope;
   /// One communication, ready to be put into a grouped call.
   struct Call {
     Op op;
@@ -123,26 +99,6 @@ class Interpreter {
   void check_thread_order(const Statement& statement, const std::vector<LaneId>& lanes);
   void count_statement();
 
-  // values.cpp
-  Task<Value> read(const Variable& variable, const std::string& name, SiteId site);
-  Task<Value> read_tensor(TensorPointer tensor, const std::string& name, SiteId site);
-  Program resolve(const Expression& expression, Frame& frame, SiteId site, NamedValues& values);
-  Value evaluated(const Expression& expression, Frame& frame, SiteId site,
-                  const NamedValues& resolved);
-
-  // gradient.cpp
-  std::shared_ptr<GradientNode> new_node(GradientNode::Kind kind, SiteId site);
-  void add_input(GradientNode& node, const std::string& name, GradientPointer input);
-  GradientPointer recorded(const Expression& expression, int64_t elements, Frame& frame,
-                           SiteId site, const NamedValues& resolved);
-  GradientPointer gradient_of_list(const Variable::List& items, const List& values);
-  void check_node(const GradientNode& node, const ForwardResults& results, SiteId site);
-  GradientPointer gradient_through(const Statement& statement, const Group& group, const Call& call,
-                                   GradientPointer data);
-  Task<Adjoint> gathered_back(const GradientNode& node, const Adjoint& adjoint);
-  Task<Adjoint> scattered_back(const GradientNode& node, TensorPointer whole);
-  std::map<std::string, Adjoint> expression_back(const GradientNode& node, const Adjoint& adjoint);
-
   // module_gather.cpp
   /// Of a module, whose all_gather then depends on the strategy.
   bool lacks_process_group() const {
@@ -178,10 +134,9 @@ class Interpreter {
   Task<std::vector<int64_t>> members_of(const Statement& statement, Frame& frame);
   std::vector<int32_t> members_of_color(const Statement& statement, Frame& frame, int64_t color);
   Group group_of(const Statement& statement, Frame& frame);
-  bool is_member(const Group& group) const;
-  size_t size_of_group(const Group& group) const;
-  int64_t index_in(const Group& group) const;
   void check_reduction(const Statement& statement, Call& call);
+  GradientPointer gradient_through(const Statement& statement, const Group& group, const Call& call,
+                                   GradientPointer data);
   Program limit_dropped();
 
   // named_communication.cpp
@@ -222,19 +177,19 @@ class Interpreter {
   ModuleNames names_;
   TensorChecks checks_;
   Locations locations_;
+  GradientTape tape_;
+  BackwardWalk backward_;
+  ExpressionValues expressions_;
   GlooQueues gloo_queues_;
   NamedCollectives named_;                           ///< used where settings_.meets_by_name
   std::vector<std::shared_ptr<PendingWork>> works_;  ///< started, and not known to be waited for
   size_t works_to_sort_ = 1024;                      ///< so many, then those waited for go
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
-  std::map<SiteId, uint64_t> random_turns_;
-  int64_t graph_ = 0;
-  int calls_open_ = 0;  ///< of functions, one inside the other
-  int32_t guards_ = 0;  ///< an `if` around an `if` counts twice
+  int calls_open_ = 0;                               ///< of functions, one inside the other
+  int32_t guards_ = 0;                               ///< an `if` around an `if` counts twice
   size_t threads_started_ = 0;
   /// The first collective that each host thread of a `threads` has called on a group.
   std::map<LaneId, std::map<GroupId, SiteId>> calls_of_threads_;
-  int64_t gradient_nodes_ = 0;
 };
 
 }  // namespace lockstep

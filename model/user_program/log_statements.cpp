@@ -86,8 +86,8 @@ Program Training::log_statement(const Statement& statement, Frame& frame) {
   if (statement.log.value) {
     MetricInstance* const metric = metrics_.named(statement.log.value->value, frame);
     if (metric == nullptr) {
-      const Value given =
-          co_await interpreter_.value_of(statement.log.value->value, frame, site_of(statement));
+      const Value given = co_await interpreter_.expressions().value_of(statement.log.value->value,
+                                                                       frame, site_of(statement));
       if (given.is(Value::Kind::map)) {
         lack_at(log_, site_of(statement), "log_dict of what `compute` has given is not modelled",
                 "log the collection itself: log_dict: {dictionary: NAME}");
@@ -111,7 +111,7 @@ Program Training::log_value(const Statement& statement, const std::string& name,
     co_return;
   }
   LogCall call = log_call(statement, name);
-  call.value = co_await interpreter_.tensor_value(expression, frame, call.site);
+  call.value = co_await interpreter_.expressions().tensor_value(expression, frame, call.site);
   if (call.value->slice.elements != 1 || call.value->slice.buffer == no_buffer) {
     throw ProgramException(call.site,
                            fmt::format("`self.log({}, ..)` was called, but the tensor must have a "
@@ -122,8 +122,8 @@ Program Training::log_value(const Statement& statement, const std::string& name,
     interpreter_.locations().check_call(*call.value, call.site);  // before 2.1 it was moved first
   }
   if (statement.log.batch_size) {
-    call.batch_size = co_await interpreter_.integer_of(statement.log.batch_size->value, frame,
-                                                       call.site, "`batch_size`");
+    call.batch_size = co_await interpreter_.expressions().integer_of(
+        statement.log.batch_size->value, frame, call.site, "`batch_size`");
     if (call.batch_size < 1) {
       throw ProgramException(call.site, fmt::format("`batch_size` of log is {}; it weights a mean, "
                                                     "and is at least 1",

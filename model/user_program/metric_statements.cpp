@@ -68,8 +68,8 @@ Program MetricStatements::run(const Statement& statement, Frame& frame) {
 
 Task<Tensor> MetricStatements::input(const Given<Expression>* given, const Expression* otherwise,
                                      Frame* frame, SiteId site) {
-  const Value value =
-      co_await interpreter_.value_of(*given ? (*given)->value : *otherwise, *frame, site);
+  const Value value = co_await interpreter_.expressions().value_of(
+      *given ? (*given)->value : *otherwise, *frame, site);
   co_return tensor_of(value);
 }
 
@@ -280,10 +280,11 @@ void MetricStatements::bind(const Statement& statement, Frame& frame,
   }
   if (!definition.is_collection()) {
     const Value& value = values.front();
-    interpreter_.names().bind(
-        statement.result->value,
-        value.is(Value::Kind::tensor) ? Variable{interpreter_.tensor_from(value)} : Variable{value},
-        frame);
+    interpreter_.names().bind(statement.result->value,
+                              value.is(Value::Kind::tensor)
+                                  ? Variable{interpreter_.expressions().tensor_from(value)}
+                                  : Variable{value},
+                              frame);
     return;
   }
   Map by_key;

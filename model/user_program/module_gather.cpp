@@ -35,7 +35,7 @@ Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
   const Given<Expression>& data = statement.communication.tensor;
   Variable variable;
   if (data) {
-    variable = co_await variable_of(data->value, frame, site);
+    variable = co_await expressions_.variable_of(data->value, frame, site);
   } else {
     variable.content = co_await sized_data(statement, frame);
   }
@@ -43,12 +43,12 @@ Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
   const Value* number = std::get_if<Value>(&variable.content);
   const bool is_scalar = tensor != nullptr && (*tensor)->shape.empty();
   if (settings_.gathers_rows && (is_scalar || (number != nullptr && number->is_number()))) {
-    const Value value = co_await read(variable, data->value.text(), site);
+    const Value value = co_await expressions_.read(variable, data->value.text(), site);
     Tensor whole = tensor_of(value);
     whole.shape = {1};
-    variable.content = tensor_from(Value(std::move(whole)));
+    variable.content = expressions_.tensor_from(Value(std::move(whole)));
   } else if (number != nullptr && number->is_number()) {
-    variable.content = tensor_from(*number);
+    variable.content = expressions_.tensor_from(*number);
   }
   const bool is_name = data && data->value.root().kind == ExpressionNode::Kind::name;
   if (statement.result || is_name) {
@@ -69,7 +69,7 @@ Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
   const bool is_name = data && data->value.root().kind == ExpressionNode::Kind::name;
   std::optional<Variable> gathered;
   if (is_name || (data && data->value.root().kind == ExpressionNode::Kind::list)) {
-    const Variable variable = co_await variable_of(data->value, frame, site);
+    const Variable variable = co_await expressions_.variable_of(data->value, frame, site);
     if (const auto* parts = std::get_if<Variable::List>(&variable.content)) {
       Variable::List results;
       for (const Variable& part : *parts) {
@@ -97,9 +97,9 @@ Task<Interpreter::NamedTensor> Interpreter::part_of_list(const Variable& part, S
     data.tensor = *tensor;
     co_return data;
   }
-  const Value value = co_await read(part, "the list", site);
+  const Value value = co_await expressions_.read(part, "the list", site);
   try {
-    data.tensor = tensor_from(value);
+    data.tensor = expressions_.tensor_from(value);
   } catch (const OperationError& error) {
     fail_at(log_, site, error.what(), error.remedy());
   }
@@ -119,9 +119,9 @@ Task<Variable> Interpreter::joined_rows(const NamedTensor& data, SiteId site) {
   shape.front() = whole.elements / std::max<int64_t>(row_size(shape), 1);
   Variable rows{tensors_.adopt(whole, std::move(shape))};
   if (data.gradient) {  // hvd.allgather has a backward, whatever sync_grads says
-    const std::shared_ptr<GradientNode> node = new_node(GradientNode::Kind::joined, site);
+    const std::shared_ptr<GradientNode> node = tape_.new_node(GradientNode::Kind::joined, site);
     node->elements = whole.elements;
-    add_input(*node, "", data.gradient);
+    tape_.add_input(*node, "", data.gradient);
     rows.gradient = node;
   }
   co_return rows;

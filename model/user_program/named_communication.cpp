@@ -84,7 +84,8 @@ Task<std::string> Interpreter::name_of_call(const Statement& statement, Frame& f
   }
   const TextPattern& pattern = statement.communication.name->value;
   for (size_t i = 0; i < pattern.values.size(); ++i) {
-    const Value value = co_await value_of(pattern.values[i], frame, site_of(statement));
+    const Value value =
+        co_await expressions_.value_of(pattern.values[i], frame, site_of(statement));
     name += pattern.words[i] + text_of(value);
   }
   co_return name + pattern.words.back();
@@ -115,7 +116,8 @@ Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& f
   } else {
     const Given<Expression>& source = statement.communication.src;
     const int64_t root =
-        source ? co_await integer_of(source->value, frame, site, "a rank") : int64_t{0};
+        source ? co_await expressions_.integer_of(source->value, frame, site, "a rank")
+               : int64_t{0};
     if (root < 0 || root >= rank_.world_size()) {
       throw ProgramException(site, fmt::format("rank {} is not part of the world", root));
     }

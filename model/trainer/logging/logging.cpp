@@ -97,7 +97,7 @@ Program LoggedResults::log(const LogCall& call) {
     const DType dtype = call.value->slice.dtype == DType::fp64 ? DType::fp64 : DType::fp32;
     const double common =
         co_await synchronised(own, dtype, reduction_of(call.reduction), call.site);
-    step_value = interpreter_.tensor_from(Value(common));
+    step_value = interpreter_.expressions().tensor_from(Value(common));
   }
   Result& result = result_of(call);
   if (call.on_step) {

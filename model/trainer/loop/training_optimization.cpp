@@ -16,7 +16,7 @@ using Kind = StatementKind;
 
 // All but the batch that ends an accumulation window run without synchronisation.
 Program Training::training_batch(bool steps, bool begins_window) {
-  interpreter_.begin_graph();
+  interpreter_.tape().begin_graph();
   forward_done_ = false;
   entered_wrapper_ = false;
   training_ = true;
@@ -118,7 +118,8 @@ Task<BackwardStart> Training::start_of_returned(std::string_view hook, const Fra
   }
   const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
   const SiteId site = own == nullptr ? no_site : site_of(own->place);
-  start = co_await interpreter_.gradient_of(loss->second.gradient, results_of_forwards(), site);
+  start = co_await interpreter_.backward().gradient_of(loss->second.gradient, results_of_forwards(),
+                                                       site);
   co_return start;
 }
 
@@ -321,8 +322,8 @@ Program Training::clip(const Statement& statement, Frame& frame) {
   const bool trainer_clips = of_trainer.algorithm != Algorithm::none;
   GradientClipping clipping = of_trainer;
   if (statement.expression) {
-    clipping.limit = co_await interpreter_.number_of(statement.expression->value, frame, site,
-                                                     "`gradient_clip_val`");
+    clipping.limit = co_await interpreter_.expressions().number_of(
+        statement.expression->value, frame, site, "`gradient_clip_val`");
   }
   clipping.algorithm = trainer_clips ? of_trainer.algorithm : Algorithm::norm;
   if (statement.algorithm) {
@@ -355,7 +356,8 @@ Program Training::step_scheduler(const Statement& statement, Frame& frame) {
   }
   std::optional<double> metric;
   if (statement.expression) {
-    metric = co_await interpreter_.number_of(statement.expression->value, frame, site, "`metric`");
+    metric = co_await interpreter_.expressions().number_of(statement.expression->value, frame, site,
+                                                           "`metric`");
   }
   schedulers_.step_by_program(number, metric, site);
 }

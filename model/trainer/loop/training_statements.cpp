@@ -23,8 +23,9 @@ Program Training::backward_of(const Statement& statement, Frame& frame) {
   if (statement.expression) {
     const SiteId site = site_of(statement);
     const Variable variable =
-        co_await interpreter_.variable_of(statement.expression->value, frame, site);
-    start = co_await interpreter_.gradient_of(variable.gradient, results_of_forwards(), site);
+        co_await interpreter_.expressions().variable_of(statement.expression->value, frame, site);
+    start = co_await interpreter_.backward().gradient_of(variable.gradient, results_of_forwards(),
+                                                         site);
   }
   co_await backward(std::move(start), site_of(statement));
 }
@@ -68,7 +69,7 @@ Program Training::switch_gradient_sync(const Statement& statement, Frame& frame)
                            "fully_shard (set it in a later hook, such as on_fit_start)");
   }
   requires_gradient_sync_ =
-      co_await interpreter_.condition_of(statement.expression->value, frame, site);
+      co_await interpreter_.expressions().condition_of(statement.expression->value, frame, site);
 }
 
 namespace {
@@ -136,7 +137,8 @@ Task<Flow> Training::with_whole_parameters(const Statement& statement, Frame& fr
 
 Program Training::decide(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
+  bool decision =
+      co_await interpreter_.expressions().condition_of(statement.expression->value, frame, site);
   decision = co_await reduce_boolean_decision(decision, value_or(statement.all, true), site);
   if (statement.result) {
     interpreter_.names().bind(statement.result->value, Variable{Value(decision)}, frame);
@@ -146,7 +148,8 @@ Program Training::decide(const Statement& statement, Frame& frame) {
 // A row of the journal too: ranks that leave the loops apart were parted here.
 Program Training::set_should_stop(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  const bool stops = co_await interpreter_.condition_of(statement.expression->value, frame, site);
+  const bool stops =
+      co_await interpreter_.expressions().condition_of(statement.expression->value, frame, site);
   progress.should_stop = rank_.choose(site, ChoiceKind::branch, 2, stops ? 1 : 0) == 1;
 }
 
@@ -217,8 +220,8 @@ Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
     case Kind::toggle_model: {
       bool synchronises = true;
       if (statement.sync_grad) {
-        synchronises = co_await interpreter_.condition_of(statement.sync_grad->value, frame,
-                                                          site_of(statement));
+        synchronises = co_await interpreter_.expressions().condition_of(statement.sync_grad->value,
+                                                                        frame, site_of(statement));
       }
       const auto outer = std::exchange(toggled_, optimizer_of(statement));
       const Flow flow = co_await without_sync(statement, frame, !synchronises);

@@ -225,7 +225,7 @@ TensorPointer Training::loss_tensor() {
     }
     const double mean = sum / static_cast<double>(std::max<int64_t>(batch_->size(), 1));
     Tensor value{{}, Values::of(DType::fp32, {mean})};
-    TensorPointer loss = interpreter_.tensor_from(Value(std::move(value)));
+    TensorPointer loss = interpreter_.expressions().tensor_from(Value(std::move(value)));
     loss->ready = strategy_->loss_ready();
     loss->ready_on = compute_stream;
     loss->uses[compute_stream] = loss->ready;
@@ -257,7 +257,7 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   const bool comes_later = program_.plan.loss_of_whole_batch && strategy_->steps_on_copies();
   if (program_.uses_loss && !comes_later) {
     loss_gradient_ =
-        training_ ? interpreter_.new_result_of_forward(1, forward_number_, false) : nullptr;
+        training_ ? interpreter_.tape().new_result_of_forward(1, forward_number_, false) : nullptr;
     interpreter_.names().bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);
   }
   const bool named = statement != nullptr && statement->result;
@@ -297,13 +297,14 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
       values.set(i, random_unit(key, static_cast<uint64_t>(i % row)));
     }
     Tensor value{shape, std::move(values)};
-    output = interpreter_.tensor_from(Value(std::move(value)));
+    output = interpreter_.expressions().tensor_from(Value(std::move(value)));
     output->ready = strategy_->loss_ready();
     output->ready_on = compute_stream;
     output->uses[compute_stream] = output->ready;
   }
   output_gradient_ =
-      training_ ? interpreter_.new_result_of_forward(elements, forward_number_, true) : nullptr;
+      training_ ? interpreter_.tape().new_result_of_forward(elements, forward_number_, true)
+                : nullptr;
   output_name_ = named ? statement->result->value : "output";
   interpreter_.names().bind(output_name_, Variable{output, output_gradient_}, frame);
 }
@@ -312,13 +313,13 @@ Program Training::count_batches(const LoaderSettings& loader, OwnBatches& own) {
   Frame frame;
   if (loader.batches) {
     const SiteId site = site_of(loader.batches->place());
-    own.count =
-        co_await interpreter_.integer_of(*loader.batches, frame, site, "the number of batches");
+    own.count = co_await interpreter_.expressions().integer_of(*loader.batches, frame, site,
+                                                               "the number of batches");
   }
   if (loader.batch_size_of_rank) {
     const SiteId site = site_of(loader.batch_size_of_rank->place());
-    own.size =
-        co_await interpreter_.integer_of(*loader.batch_size_of_rank, frame, site, "`batch_size`");
+    own.size = co_await interpreter_.expressions().integer_of(*loader.batch_size_of_rank, frame,
+                                                              site, "`batch_size`");
     if (*own.size < 1) {
       // torch/utils/data/sampler.py, BatchSampler
       throw ProgramException(site, fmt::format("batch_size should be a positive integer value, but "

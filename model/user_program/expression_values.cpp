@@ -1,4 +1,5 @@
-// From names and expressions to values: what is read from the device, and when the host waits.
+#include "model/user_program/expression_values.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,37 +8,37 @@
 #include "model/expression/arithmetic.hpp"
 #include "model/expression/tensor.hpp"
 #include "model/metric/functional.hpp"
-#include "model/user_program/interpreter.hpp"
 #include "model/user_program/rank_names.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
 /// What an expression sees on one rank at one moment.
 class RankScope final : public Environment {
  public:
-  RankScope(Interpreter& interpreter, Frame& frame, const Interpreter::NamedValues& resolved,
+  RankScope(ExpressionValues& values, Frame& frame, const ExpressionValues::NamedValues& resolved,
             const Place& place)
-      : interpreter_(interpreter), frame_(frame), resolved_(resolved), place_(place) {}
+      : values_(values), frame_(frame), resolved_(resolved), place_(place) {}
 
   std::optional<Value> lookup(std::string_view name) override {
     const auto resolved = resolved_.find(name);
     if (resolved != resolved_.end()) {
       return resolved->second;
     }
-    if (const Variable* variable = interpreter_.names_.find(name, frame_)) {
+    if (const Variable* variable = values_.names_.find(name, frame_)) {
       return bound(*variable, name);
     }
     if (const std::optional<Value> own = name_of_rank(name, place_)) {
       return own;
     }
-    return interpreter_.trainer_ == nullptr ? std::nullopt : interpreter_.trainer_->lookup(name);
+    return values_.trainer_ == nullptr ? std::nullopt : values_.trainer_->lookup(name);
   }
 
   double random(const SourcePlace& place) override {
     const SiteId site = site_of(place);
-    const uint64_t turn = interpreter_.random_turns_[site]++;
-    const uint64_t of_rank = random_key(interpreter_.settings_.seed, place_.rank.value);
+    const uint64_t turn = values_.random_turns_[site]++;
+    const uint64_t of_rank = random_key(values_.settings_.seed, place_.rank.value);
     return random_unit(random_key(of_rank, site.value), turn);
   }
 
@@ -50,7 +51,7 @@ class RankScope final : public Environment {
   }
 
   bool unknown(const SourcePlace& place) override {
-    return interpreter_.rank_.choose(unknown_site_of(place), ChoiceKind::unknown, 2, 0) == 1;
+    return values_.rank_.choose(unknown_site_of(place), ChoiceKind::unknown, 2, 0) == 1;
   }
 
  private:
@@ -58,9 +59,9 @@ class RankScope final : public Environment {
     if (arguments.size() != 1 || !arguments[0].is(Value::Kind::text)) {
       throw OperationError("`parameter` takes the name of one", "write parameter('fc.weight')");
     }
-    const std::optional<Value> value = interpreter_.trainer_ == nullptr
+    const std::optional<Value> value = values_.trainer_ == nullptr
                                            ? std::nullopt
-                                           : interpreter_.trainer_->parameter(arguments[0].text());
+                                           : values_.trainer_->parameter(arguments[0].text());
     if (!value) {
       throw OperationError(fmt::format("the model has no parameter {}", text_of(arguments[0])),
                            "names are those of named_parameters(): layer.weight");
@@ -83,9 +84,9 @@ class RankScope final : public Environment {
                          "copy its value first: {item: x, as: y}");
   }
 
-  Interpreter& interpreter_;
+  ExpressionValues& values_;
   Frame& frame_;
-  const Interpreter::NamedValues& resolved_;
+  const ExpressionValues::NamedValues& resolved_;
   const Place& place_;
 };
 
@@ -109,7 +110,21 @@ constexpr int64_t most_elements_for_shape = int64_t{1} << 26;
 
 }  // namespace
 
-Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
+ExpressionValues::ExpressionValues(const StatementContext& context, ModuleNames& names,
+                                   GradientTape& tape, const Device& device)
+    : rank_(context.rank),
+      settings_(context.settings),
+      log_(context.log),
+      trainer_(context.trainer),
+      names_(names),
+      tape_(tape),
+      tensors_(device.tensors),
+      streams_(device.streams),
+      checks_(device.checks),
+      locations_(device.locations) {}
+
+Task<Value> ExpressionValues::read_tensor(TensorPointer tensor, const std::string& name,
+                                          SiteId site) {
   checks_.read(*tensor, name, site);
   checks_.arrival(*tensor, name, site);
   if (tensor->is_borrowed) {
@@ -128,7 +143,7 @@ Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& na
   co_return Value(std::move(read));
 }
 
-Task<Value> Interpreter::read(const Variable& variable, const std::string& name, SiteId site) {
+Task<Value> ExpressionValues::read(const Variable& variable, const std::string& name, SiteId site) {
   if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
     co_return co_await read_tensor(*tensor, name, site);
   }
@@ -147,8 +162,8 @@ Task<Value> Interpreter::read(const Variable& variable, const std::string& name,
   co_return *value;
 }
 
-Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId site,
-                             NamedValues& values) {
+Program ExpressionValues::resolve(const Expression& expression, Frame& frame, SiteId site,
+                                  NamedValues& values) {
   locations_.check_same_device(expression, frame, site);
   if (std::ranges::count(expression.functions(), parameter_function) != 0) {
     co_await streams_.synchronize(compute_stream, site);  // what was last put there writes them
@@ -186,8 +201,8 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
   }
 }
 
-Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId site,
-                             const NamedValues& resolved) {
+Value ExpressionValues::evaluated(const Expression& expression, Frame& frame, SiteId site,
+                                  const NamedValues& resolved) {
   try {
     RankScope scope(*this, frame, resolved, rank_.place());
     return evaluate(expression, scope);
@@ -199,13 +214,27 @@ Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId 
   }
 }
 
-Task<Value> Interpreter::value_of(const Expression& expression, Frame& frame, SiteId site) {
+ExpressionValues::NamedValues ExpressionValues::values_of_names(const Expression& expression,
+                                                                Frame& frame, SiteId site,
+                                                                const NamedValues& resolved) {
+  NamedValues values;
+  for (const std::string& name : expression.names()) {
+    const auto known = resolved.find(name);
+    values.emplace(name,
+                   known != resolved.end()
+                       ? known->second
+                       : evaluated(Expression(expression_of_name(name), name), frame, site, {}));
+  }
+  return values;
+}
+
+Task<Value> ExpressionValues::value_of(const Expression& expression, Frame& frame, SiteId site) {
   NamedValues resolved;
   co_await resolve(expression, frame, site, resolved);
   co_return evaluated(expression, frame, site, resolved);
 }
 
-Task<bool> Interpreter::condition_of(const Expression& expression, Frame& frame, SiteId site) {
+Task<bool> ExpressionValues::condition_of(const Expression& expression, Frame& frame, SiteId site) {
   NamedValues resolved;
   co_await resolve(expression, frame, site, resolved);
   const Value value = evaluated(expression, frame, site, resolved);
@@ -216,8 +245,8 @@ Task<bool> Interpreter::condition_of(const Expression& expression, Frame& frame,
   }
 }
 
-Task<int64_t> Interpreter::integer_of(const Expression& expression, Frame& frame, SiteId site,
-                                      std::string_view what) {
+Task<int64_t> ExpressionValues::integer_of(const Expression& expression, Frame& frame, SiteId site,
+                                           std::string_view what) {
   const Value value = co_await value_of(expression, frame, site);
   try {
     co_return lockstep::integer_of(value, what);
@@ -226,8 +255,19 @@ Task<int64_t> Interpreter::integer_of(const Expression& expression, Frame& frame
   }
 }
 
-Task<double> Interpreter::number_of(const Expression& expression, Frame& frame, SiteId site,
-                                    std::string_view what) {
+int64_t ExpressionValues::integer_at(const Place& place, const Expression& expression, Frame& frame,
+                                     SiteId site, std::string_view what) {
+  const NamedValues nothing;
+  RankScope scope(*this, frame, nothing, place);
+  try {
+    return evaluate_integer(expression, scope, what);
+  } catch (const EvaluationError& error) {
+    fail_at(log_, site, error.message(), error.remedy());
+  }
+}
+
+Task<double> ExpressionValues::number_of(const Expression& expression, Frame& frame, SiteId site,
+                                         std::string_view what) {
   const Value value = co_await value_of(expression, frame, site);
   if (value.is_number()) {
     co_return value.number();
@@ -238,36 +278,9 @@ Task<double> Interpreter::number_of(const Expression& expression, Frame& frame, 
   co_return value.tensor().values.number(0);
 }
 
-// A rank computes the others' colours to know how large its group will be, as a program that calls
-// ncclCommSplit does; names other than those of the rank are taken to be the same everywhere.
-std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, Frame& frame,
-                                                   int64_t color) {
-  const Expression& expression = statement.color->value;
-  const SiteId site = site_of(statement);
-  if (expression.uses_random() || expression.uses_unknown()) {
-    fail_at(log_, site, "`color` depends on chance", "let it depend on the rank only");
-  }
-  std::vector<int32_t> members;
-  const NamedValues nothing;
-  for (int32_t other = 0; color >= 0 && other < rank_.world_size(); ++other) {
-    const Place place = place_of_other(rank_.place(), settings_.ranks_of_nodes, other);
-    RankScope scope(*this, frame, nothing, place);
-    try {
-      if (evaluate_integer(expression, scope, "`color`") == color) {
-        members.push_back(other);
-      }
-    } catch (const EvaluationError& error) {
-      fail_at(log_, site, error.message(), error.remedy());
-    }
-  }
-  if (color < 0) {
-    members.push_back(any_rank);  // nobody: this rank is in no group
-  }
-  return members;
-}
-
 // A bare name keeps naming the same tensor; a list written out holds what its names name.
-Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& frame, SiteId site) {
+Task<Variable> ExpressionValues::variable_of(const Expression& expression, Frame& frame,
+                                             SiteId site) {
   const ExpressionNode& root = expression.root();
   if (root.kind == ExpressionNode::Kind::name) {
     names_.check_lost(root.name, site);
@@ -289,7 +302,11 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   co_await resolve(expression, frame, site, resolved);
   const Value value = evaluated(expression, frame, site, resolved);
   const int64_t elements = value.is(Value::Kind::tensor) ? value.tensor().values.size() : 1;
-  GradientPointer gradient = recorded(expression, elements, frame, site, resolved);
+  GradientPointer gradient;
+  if (tape_.flows_through(expression, frame)) {
+    gradient = tape_.record(expression, elements, frame, site,
+                            values_of_names(expression, frame, site, resolved));
+  }
   if (value.is(Value::Kind::tensor)) {
     co_return Variable{tensor_from(value, locations_.of_result(expression, frame)),
                        std::move(gradient)};
@@ -297,8 +314,8 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   co_return Variable{value, std::move(gradient)};
 }
 
-Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Frame& frame,
-                                              SiteId site) {
+Task<TensorPointer> ExpressionValues::tensor_value(const Expression& expression, Frame& frame,
+                                                   SiteId site) {
   const Variable variable = co_await variable_of(expression, frame, site);
   if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
     const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
@@ -313,7 +330,7 @@ Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Fram
   }
 }
 
-TensorPointer Interpreter::tensor_from(const Value& value, Location location) {
+TensorPointer ExpressionValues::tensor_from(const Value& value, Location location) {
   const Tensor tensor = tensor_of(value);
   TensorPointer made = tensors_.make(tensor.values.dtype(), tensor.shape, location.device);
   made->other_gpu = location.other_gpu;

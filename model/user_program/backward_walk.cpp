@@ -1,10 +1,10 @@
-// How the loss of a step follows from that of its forward, and the way back (torch/autograd).
+#include "model/user_program/backward_walk.hpp"
+
 #include <algorithm>
 #include <set>
 
 #include "model/expression/tensor.hpp"
-#include "model/user_program/interpreter.hpp"
-#include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -26,20 +26,6 @@ class Snapshot final : public Environment {
  private:
   const GradientNode& node_;
 };
-
-ExpressionNodePointer name_node(const std::string& name) {
-  ExpressionNode node;
-  node.kind = ExpressionNode::Kind::name;
-  node.name = name;
-  return make_expression_node(std::move(node));
-}
-
-bool holds_gradient(const Variable& variable) {
-  if (const auto* list = std::get_if<Variable::List>(&variable.content)) {
-    return std::ranges::any_of(*list, holds_gradient);
-  }
-  return variable.gradient != nullptr;
-}
 
 // Visits everything that a gradient may pass through, the most recent first.
 std::vector<GradientPointer> reachable(const GradientPointer& from) {
@@ -64,129 +50,16 @@ void add_to(Adjoint& sum, const Adjoint& more) {
 
 }  // namespace
 
-GradientNode::~GradientNode() {
-  std::vector<GradientPointer> open;
-  const auto take = [&open](GradientNode& node) {
-    for (auto& [name, input] : node.inputs) {
-      open.push_back(std::move(input));
-    }
-    node.inputs.clear();
-  };
-  take(*this);
-  while (!open.empty()) {
-    const GradientPointer last = std::move(open.back());
-    open.pop_back();
-    if (last.use_count() == 1) {
-      take(const_cast<GradientNode&>(*last));  // nobody else sees it any more
-    }
-  }
-}
+BackwardWalk::BackwardWalk(const StatementContext& context, TensorStore& tensors,
+                           StreamOrder& streams)
+    : rank_(context.rank),
+      settings_(context.settings),
+      log_(context.log),
+      tensors_(tensors),
+      streams_(streams) {}
 
-std::shared_ptr<GradientNode> Interpreter::new_node(NodeKind kind, SiteId site) {
-  auto node = std::make_shared<GradientNode>();
-  node->kind = kind;
-  node->number = gradient_nodes_++;
-  node->graph = graph_;
-  node->site = site;
-  return node;
-}
-
-GradientPointer Interpreter::new_result_of_forward(int64_t elements, int64_t forward,
-                                                   bool is_output) {
-  const std::shared_ptr<GradientNode> node = new_node(NodeKind::forward, no_site);
-  node->elements = elements;
-  node->forward = forward;
-  node->is_output = is_output;
-  return node;
-}
-
-void Interpreter::add_input(GradientNode& node, const std::string& name, GradientPointer input) {
-  if (input->graph == graph_) {
-    node.reaches_earlier_graph = node.reaches_earlier_graph || input->reaches_earlier_graph;
-    node.inputs.emplace(name, std::move(input));
-  } else {
-    node.reaches_earlier_graph = true;  // not kept: a sum over batches would keep them all
-  }
-}
-
-// A list is what an expression that lists its items gives.
-GradientPointer Interpreter::gradient_of_list(const Variable::List& items, const List& values) {
-  const std::shared_ptr<GradientNode> node = new_node(NodeKind::expression, no_site);
-  ExpressionNode list;
-  list.kind = ExpressionNode::Kind::list;
-  for (size_t index = 0; index < items.size(); ++index) {
-    const std::string name = std::to_string(index);
-    list.parts.push_back(name_node(name));
-    node->values.emplace(name, values[index]);
-    if (const auto* inner = std::get_if<Variable::List>(&items[index].content)) {
-      if (holds_gradient(items[index])) {
-        add_input(*node, name, gradient_of_list(*inner, values[index].list()));
-      }
-    } else if (items[index].gradient) {
-      add_input(*node, name, items[index].gradient);
-    }
-  }
-  node->expression = Expression(make_expression_node(std::move(list)), "a list");
-  node->number = gradient_nodes_++;  // after the lists within it
-  return node;
-}
-
-GradientPointer Interpreter::recorded(const Expression& expression, int64_t elements, Frame& frame,
-                                      SiteId site, const NamedValues& resolved) {
-  const auto tracked = [&](std::string_view name) {
-    const Variable* variable = names_.find(name, frame);
-    return variable != nullptr && holds_gradient(*variable);
-  };
-  const bool reads_parameters = std::ranges::count(expression.functions(), parameter_function) != 0;
-  if (!reads_parameters && (std::ranges::none_of(expression.names(), tracked) ||
-                            !is_differentiable_in(expression, tracked))) {
-    return nullptr;
-  }
-  const std::shared_ptr<GradientNode> node = new_node(NodeKind::expression, site);
-  node->expression = expression;
-  node->elements = elements;
-  node->through_parameters = reads_parameters;
-  for (const std::string& name : expression.names()) {
-    const auto known = resolved.find(name);
-    const Value value = known != resolved.end()
-                            ? known->second
-                            : evaluated(Expression(name_node(name), name), frame, site, {});
-    node->values.emplace(name, value);
-    if (!tracked(name)) {
-      continue;
-    }
-    const Variable& variable = *names_.find(name, frame);
-    const auto* list = std::get_if<Variable::List>(&variable.content);
-    add_input(*node, name,
-              list == nullptr ? variable.gradient : gradient_of_list(*list, value.list()));
-  }
-  node->number = gradient_nodes_++;  // after its lists
-  return node;
-}
-
-// The effect of PyTorch's collectives on a graph: those that write their data know nothing of it,
-// and of all others only all_gather with sync_grads has a backward.
-GradientPointer Interpreter::gradient_through(const Statement& statement, const Group& group,
-                                              const Call& call, GradientPointer data) {
-  if (call.in_place && call.op.kind != OpKind::recv) {
-    return data;
-  }
-  const bool flows = statement.kind == StatementKind::all_gather &&
-                     value_or(statement.communication.sync_grads, false);
-  if (!flows || !data) {
-    return nullptr;
-  }
-  const std::shared_ptr<GradientNode> node =
-      new_node(NodeKind::gathered, backward_site_of(statement));
-  node->group = group;
-  node->dtype = call.data->slice.dtype;
-  node->elements = call.result->slice.elements;
-  add_input(*node, "", std::move(data));
-  return node;
-}
-
-std::map<std::string, Adjoint> Interpreter::expression_back(const GradientNode& node,
-                                                            const Adjoint& adjoint) {
+std::map<std::string, Adjoint> BackwardWalk::expression_back(const GradientNode& node,
+                                                             const Adjoint& adjoint) {
   std::vector<std::string> tracked;
   for (const auto& [name, input] : node.inputs) {
     tracked.push_back(name);
@@ -200,7 +73,8 @@ std::map<std::string, Adjoint> Interpreter::expression_back(const GradientNode& 
 }
 
 // What PyTorch raises on the way, and what is not modelled.
-void Interpreter::check_node(const GradientNode& node, const ForwardResults& results, SiteId site) {
+void BackwardWalk::check_node(const GradientNode& node, const ForwardResults& results,
+                              SiteId site) {
   if (node.reaches_earlier_graph) {
     throw ProgramException(site, "Trying to backward through the graph a second time");
   }
@@ -238,8 +112,8 @@ void note_start(const GradientNode& node, const Adjoint& adjoint, ForwardStart& 
 
 }  // namespace
 
-Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, ForwardResults results,
-                                             SiteId site) {
+Task<BackwardStart> BackwardWalk::gradient_of(GradientPointer variable, ForwardResults results,
+                                              SiteId site) {
   if (!variable) {
     throw ProgramException(
         site, "element 0 of tensors does not require grad and does not have a grad_fn");
@@ -287,8 +161,8 @@ Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, ForwardRe
 // torch/distributed/nn/functional.py, _AllGather.backward: reduce_scatter with NCCL, else a scatter
 // from every rank and a sum. Lightning up to 1.6 (utilities/distributed.py, AllGatherGrad) reduces
 // the whole gradient and takes its own part.
-Task<Adjoint> Interpreter::gathered_back(const GradientNode& node, const Adjoint& adjoint) {
-  const auto ranks = static_cast<int64_t>(size_of_group(node.group));
+Task<Adjoint> BackwardWalk::gathered_back(const GradientNode& node, const Adjoint& adjoint) {
+  const auto ranks = static_cast<int64_t>(node.group.size(rank_.world_size()));
   const auto elements = static_cast<int64_t>(adjoint.size()) / ranks;
   const TensorPointer whole = tensors_.make(node.dtype, {ranks, elements});
   Values values(node.dtype, ranks * elements);
@@ -306,7 +180,7 @@ Task<Adjoint> Interpreter::gathered_back(const GradientNode& node, const Adjoint
   int64_t begin = 0;
   if (settings_.lightning < Version{1, 7, 0}) {
     part->ready = rank_.all_reduce(node.group.id, whole->slice, Reduction::sum, options);
-    begin = index_in(node.group) * elements;
+    begin = node.group.index_of(rank_.id()) * elements;
   } else {
     part = tensors_.make(node.dtype, {elements});
     part->ready =
@@ -323,7 +197,7 @@ Task<Adjoint> Interpreter::gathered_back(const GradientNode& node, const Adjoint
   co_return own;
 }
 
-Task<Adjoint> Interpreter::scattered_back(const GradientNode& node, TensorPointer whole) {
+Task<Adjoint> BackwardWalk::scattered_back(const GradientNode& node, TensorPointer whole) {
   const int64_t elements = whole->shape.back();
   Adjoint own(static_cast<size_t>(elements));
   for (int64_t index = 0; index < whole->shape.front(); ++index) {
