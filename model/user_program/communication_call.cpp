@@ -1,21 +1,20 @@
-// Reads one communication statement: its data, peers, parts and result.
+#include "model/user_program/communication_call.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "model/expression/arithmetic.hpp"
-#include "model/user_program/interpreter.hpp"
+#include "model/user_program/named_streams.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
 namespace {
 
 using Kind = StatementKind;
-
-/// Data that is only a size carries values up to here; beyond, only the size counts.
-constexpr Bytes most_sized_values{int64_t{1} << 20};
 
 OpKind op_kind(Kind kind) {
   switch (kind) {
@@ -56,88 +55,32 @@ uint8_t home_of(StreamId on) {
 
 }  // namespace
 
-Group Interpreter::group_of(const Statement& statement, Frame& frame) {
-  if (!statement.group || statement.group->value == "world") {
-    return {};
-  }
-  const Variable* variable = names_.find(statement.group->value, frame);
-  const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
-  if (group == nullptr) {
-    fail_at(log_, site_of(statement),
-            fmt::format("`{}` is not a group here", statement.group->value),
-            "make it first with `new_group`");
-  }
-  return *group;
+CommunicationCalls::CommunicationCalls(const StatementParts& parts, GroupStatements& groups)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      log_(parts.context.log),
+      tensors_(parts.tensors),
+      checks_(parts.checks),
+      locations_(parts.locations),
+      tape_(parts.tape),
+      expressions_(parts.expressions),
+      groups_(groups) {}
+
+// All of NCCL's calls are issued on one stream, so that two groups that are entered in
+// a different order are reported: their kernels may each hold what the other's need.
+StreamId CommunicationCalls::stream_of_call(const Statement& statement, const Op& op) {
+  const bool has_queue = settings_.gloo && !statement.stream;
+  return has_queue ? gloo_queues_.of(op) : stream_of(settings_, statement, communication_stream);
 }
 
-Task<TensorPointer> Interpreter::sized_data(const Statement& statement, Frame& frame) {
+StreamId CommunicationCalls::stream_of_group(GroupId group) {
+  return settings_.gloo ? gloo_queues_.of_group(group) : communication_stream;
+}
+
+Task<CommunicationCall> CommunicationCalls::with(const Statement& statement, Frame& frame,
+                                                 NamedTensor data) {
   const SiteId site = site_of(statement);
-  const CommunicationSpec& communication = statement.communication;
-  const int64_t elements =
-      co_await expressions_.integer_of(communication.elements->value, frame, site, "`elements`");
-  if (elements < 0) {
-    fail_at(log_, site, "`elements` is negative", "");
-  }
-  const DType dtype = value_or(communication.dtype, DType::fp32);
-  if (elements > most_sized_values.count() / size_of(dtype)) {
-    co_return tensors_.make_sized(dtype, {elements});
-  }
-  // Its content does not matter, so the statement keeps one until somebody else names it.
-  TensorPointer& kept = sized_[&statement];
-  if (!kept || kept.use_count() > 1 || kept->slice.elements != elements) {
-    kept = tensors_.make(dtype, {elements});
-  }
-  co_return kept;
-}
-
-Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, Frame& frame) {
-  NamedTensor data;
-  const CommunicationSpec& communication = statement.communication;
-  if (!communication.tensor) {
-    data.tensor = co_await sized_data(statement, frame);
-    co_return data;
-  }
-  const SiteId site = site_of(statement);
-  const Expression& expression = communication.tensor->value;
-  if (expression.root().kind == ExpressionNode::Kind::name) {
-    data.name = expression.root().name;
-    if (Variable* variable = names_.find(data.name, frame)) {
-      data.gradient = variable->gradient;
-      if (const auto* tensor = std::get_if<TensorPointer>(&variable->content)) {
-        data.tensor = *tensor;
-        co_return data;
-      }
-    } else {
-      data.name.clear();  // a name of the rank or the trainer: its value is data, not storage
-    }
-  }
-  const Variable variable = co_await expressions_.variable_of(expression, frame, site);
-  if (const auto* tensor = std::get_if<TensorPointer>(&variable.content)) {
-    data.tensor = *tensor;
-    data.gradient = variable.gradient;
-    co_return data;
-  }
-  const Value value = co_await expressions_.read(variable, expression.text(), site);
-  try {
-    data.tensor = expressions_.tensor_from(value, locations_.of_result(expression, frame));
-  } catch (const OperationError& error) {
-    fail_at(log_, site, error.what(), error.remedy());
-  }
-  if (!data.name.empty()) {
-    names_.bind(data.name, Variable{data.tensor, data.gradient}, frame);
-  }
-  co_return data;
-}
-
-Task<Interpreter::Call> Interpreter::call_of(const Statement& statement, Frame& frame) {
-  const NamedTensor data = co_await data_of(statement, frame);
-  co_return co_await call_with(statement, frame, data);
-}
-
-Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame& frame,
-                                               NamedTensor data) {
-  const SiteId site = site_of(statement);
-  const Group group = group_of(statement, frame);
+  const Group group = groups_.of(statement, frame);
   Call call;
   call.data = data.tensor;
   call.data_is_named = !data.name.empty();
@@ -173,8 +116,8 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
 
 // The effect of PyTorch's collectives on a graph: those that write their data know nothing of it,
 // and of all others only all_gather with sync_grads has a backward.
-GradientPointer Interpreter::gradient_through(const Statement& statement, const Group& group,
-                                              const Call& call, GradientPointer data) {
+GradientPointer CommunicationCalls::gradient_through(const Statement& statement, const Group& group,
+                                                     const Call& call, GradientPointer data) {
   if (call.in_place && call.op.kind != OpKind::recv) {
     return data;
   }
@@ -194,7 +137,7 @@ GradientPointer Interpreter::gradient_through(const Statement& statement, const 
 
 // Gloo has no AVG, and ProcessGroupGloo.cpp refuses it before PyTorch 2.8, which sums and divides
 // (pull request 149781); reduce_scatter of 2.6 and older did not pass the operation on, and summed.
-void Interpreter::check_reduction(const Statement& statement, Call& call) {
+void CommunicationCalls::check_reduction(const Statement& statement, Call& call) {
   if (!settings_.gloo || !reduces(call.op.kind) || call.op.reduction != Reduction::avg) {
     return;
   }
@@ -215,8 +158,8 @@ void Interpreter::check_reduction(const Statement& statement, Call& call) {
       "Cannot use ReduceOp.AVG with Gloo before torch 2.8; use sum and divide by world_size");
 }
 
-Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Group& group,
-                              Call& call) {
+Program CommunicationCalls::set_peer(const Statement& statement, Frame& frame, const Group& group,
+                                     Call& call) {
   const SiteId site = site_of(statement);
   const CommunicationSpec& communication = statement.communication;
   const bool from_source = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter ||
@@ -252,8 +195,8 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
 }
 
 // Sizes are rows of the first dimension; operations count elements. Returns the rows in all.
-Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& sizes, Frame& frame,
-                                      const Group& group, Call& call) {
+Task<int64_t> CommunicationCalls::add_splits(const std::vector<Placed<Expression>>& sizes,
+                                             Frame& frame, const Group& group, Call& call) {
   const SiteId site = call.op.site;
   if (sizes.size() != group.size(rank_.world_size())) {
     fail_at(log_, site,
@@ -273,8 +216,8 @@ Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& siz
   co_return rows;
 }
 
-Program Interpreter::set_splits(const Statement& statement, Frame& frame, const Group& group,
-                                Call& call) {
+Program CommunicationCalls::set_splits(const Statement& statement, Frame& frame, const Group& group,
+                                       Call& call) {
   const SiteId site = call.op.site;
   const CommunicationSpec& communication = statement.communication;
   const auto ranks = static_cast<int64_t>(group.size(rank_.world_size()));
@@ -316,7 +259,7 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
 }
 
 // Sets the result, what is read and written, and the payload as Op::bytes counts it.
-void Interpreter::set_result(const Statement& statement, const Group& group, Call& call) {
+void CommunicationCalls::set_result(const Statement& statement, const Group& group, Call& call) {
   const auto ranks = static_cast<int64_t>(group.size(rank_.world_size()));
   const OpKind kind = call.op.kind;
   const Slice& data = call.data->slice;

@@ -1,15 +1,38 @@
-// Statements that make groups of ranks.
+#include "model/user_program/group_statements.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "model/user_program/interpreter.hpp"
 #include "model/user_program/rank_names.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
-Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, Frame& frame) {
+GroupStatements::GroupStatements(const StatementParts& parts)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      log_(parts.context.log),
+      streams_(parts.streams),
+      names_(parts.names),
+      expressions_(parts.expressions) {}
+
+Group GroupStatements::of(const Statement& statement, Frame& frame) {
+  if (!statement.group || statement.group->value == "world") {
+    return {};
+  }
+  const Variable* variable = names_.find(statement.group->value, frame);
+  const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
+  if (group == nullptr) {
+    fail_at(log_, site_of(statement),
+            fmt::format("`{}` is not a group here", statement.group->value),
+            "make it first with `new_group`");
+  }
+  return *group;
+}
+
+Task<std::vector<int64_t>> GroupStatements::members_of(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   std::vector<int64_t> members;
   for (const Placed<Expression>& expression : statement.ranks) {
@@ -45,8 +68,8 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
 
 // A rank computes the others' colours to know how large its group will be, as a program that calls
 // ncclCommSplit does; names other than those of the rank are taken to be the same everywhere.
-std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, Frame& frame,
-                                                   int64_t color) {
+std::vector<int32_t> GroupStatements::members_of_color(const Statement& statement, Frame& frame,
+                                                       int64_t color) {
   const Expression& expression = statement.color->value;
   const SiteId site = site_of(statement);
   if (expression.uses_random() || expression.uses_unknown()) {
@@ -65,11 +88,8 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
   return members;
 }
 
-Program Interpreter::new_group(const Statement& statement, Frame& frame) {
+Program GroupStatements::new_group(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  if (lacks_process_group()) {
-    raise_without_group(site);
-  }
   Group group;
   std::vector<int64_t> members;
   int64_t color = 0;

@@ -7,6 +7,8 @@
 
 #include "model/expression/arithmetic.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_count.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -25,53 +27,33 @@ class Inside {
 };
 
 constexpr uint32_t most_repetitions = 1u << 30;
-constexpr int64_t statements_between_looks = 64;
 
 }  // namespace
 
-StreamId stream_named(const ProgramSettings& settings, const std::string& name) {
-  if (name == "comm") {
-    return communication_stream;
-  }
-  if (name == "compute") {
-    return compute_stream;
-  }
-  const auto found = settings.queues.find(name);
-  ensure(found != settings.queues.end(), "every stream of a scenario has a queue");
-  return stream(found->second);
-}
-
 Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log,
                          TrainerScope* trainer)
-    : rank_(rank),
-      settings_(settings),
-      log_(log),
-      trainer_(trainer),
+    : context_{rank, settings, log, trainer},
       tensors_(rank),
       streams_(rank, tensors_),
-      names_({rank, settings, log, trainer}, tensors_, streams_),
+      names_(context_, tensors_, streams_),
       checks_(log, tensors_),
-      locations_({rank, settings, log, trainer}, names_),
+      locations_(context_, names_),
       tape_(names_),
-      backward_({rank, settings, log, trainer}, tensors_, streams_),
-      expressions_({rank, settings, log, trainer}, names_, tape_,
-                   {tensors_, streams_, checks_, locations_}),
-      named_(rank) {}
+      backward_(context_, tensors_, streams_),
+      expressions_(context_, names_, tape_, {tensors_, streams_, checks_, locations_}),
+      started_(context_, tensors_),
+      threads_(context_),
+      communication_(parts()),
+      device_(parts()) {}
 
-void Interpreter::count_statement() {
-  if (++log_.statements > settings_.statement_limit) {
-    log_.statement_limit_reached = true;
-    throw StatementLimit(settings_.statement_limit);
-  }
-  if (settings_.stop_asked && log_.statements % statements_between_looks == 0 &&
-      settings_.stop_asked()) {
-    throw StopAsked();
-  }
+StatementParts Interpreter::parts() {
+  return {context_,   tensors_, streams_,     names_,   checks_,
+          locations_, tape_,    expressions_, started_, threads_};
 }
 
 Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& frame) {
   for (const Statement& statement : statements) {
-    count_statement();
+    count_statement(context_.settings, context_.log);
     Flow flow = Flow::next;
     try {
       flow = co_await execute(statement, frame);
@@ -93,9 +75,9 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
 Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
   using Kind = StatementKind;
   const SiteId site = site_of(statement);
-  if (settings_.value_budget != nullptr) {
-    settings_.value_budget->executing(site);
-    if (settings_.value_budget->exceeded()) {
+  if (context_.settings.value_budget != nullptr) {
+    context_.settings.value_budget->executing(site);
+    if (context_.settings.value_budget->exceeded()) {
       throw StopAsked();
     }
   }
@@ -110,26 +92,20 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::gather:
     case Kind::all_to_all:
     case Kind::send:
-    case Kind::recv: co_await communicate(statement, frame); break;
+    case Kind::recv:
     case Kind::batch_isend_irecv:
-    case Kind::grouped: co_await communicate_grouped(statement, frame); break;
-    case Kind::barrier: co_await barrier(statement, frame); break;
-    case Kind::join: co_await meet(statement, RequestKind::join); break;
-    case Kind::new_group: co_await new_group(statement, frame); break;
-    case Kind::wait: co_await wait(statement, frame); break;
-    case Kind::wait_stream: wait_stream(statement); break;
-    case Kind::synchronize:
-      if (statement.stream) {
-        co_await streams_.synchronize(stream_of(statement, compute_stream), site_of(statement));
-      } else {
-        co_await streams_.synchronize_all();
-      }
-      break;
+    case Kind::grouped:
+    case Kind::barrier:
+    case Kind::join:
+    case Kind::new_group:
+    case Kind::wait: co_await communication_.run(statement, frame); break;
+    case Kind::wait_stream: device_.wait_stream(statement); break;
+    case Kind::synchronize: co_await device_.synchronize(statement); break;
     case Kind::empty_cache: co_await streams_.synchronize_all(); break;
-    case Kind::item: co_await item(statement, frame); break;
-    case Kind::kernel: co_await kernel(statement, frame); break;
-    case Kind::host: co_await host(statement, frame); break;
-    case Kind::copy: co_await copy(statement, frame); break;
+    case Kind::item: co_await device_.item(statement, frame); break;
+    case Kind::kernel: co_await device_.kernel(statement, frame); break;
+    case Kind::host: co_await device_.host(statement, frame); break;
+    case Kind::copy: co_await device_.copy(statement, frame); break;
     case Kind::let: co_await assign(statement, frame); break;
     case Kind::append: co_await append(statement, frame); break;
     case Kind::del:
@@ -146,16 +122,22 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::attempt: co_return co_await attempt(statement, frame);
     case Kind::threads: co_await run_threads(statement, frame); break;
     default:
-      ensure(trainer_ != nullptr, "a bare program has no statement of the trainer");
-      co_return co_await trainer_->run(statement, frame);
+      ensure(context_.trainer != nullptr, "a bare program has no statement of the trainer");
+      co_return co_await context_.trainer->run(statement, frame);
   }
   co_return Flow::next;
+}
+
+void Interpreter::leave(Frame& frame, SiteId hook) {
+  tensors_.begins(hook);
+  frame.clear();
+  streams_.release_exposed();
 }
 
 Task<Flow> Interpreter::branch(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const bool holds = co_await expressions_.condition_of(statement.expression->value, frame, site);
-  const uint32_t taken = rank_.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
+  const uint32_t taken = context_.rank.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
   const Inside inside(guards_);
   co_return co_await run(taken == 1 ? statement.body : statement.otherwise, frame);
 }
@@ -165,9 +147,9 @@ Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
   const int64_t asked = co_await expressions_.integer_of(statement.expression->value, frame, site,
                                                          "the number of repetitions");
   const auto local = static_cast<uint32_t>(std::clamp<int64_t>(asked, 0, most_repetitions - 1));
-  const uint32_t count = rank_.choose(site, ChoiceKind::repeat, most_repetitions, local);
+  const uint32_t count = context_.rank.choose(site, ChoiceKind::repeat, most_repetitions, local);
   for (uint32_t index = 0; index < count; ++index) {
-    count_statement();
+    count_statement(context_.settings, context_.log);
     if (statement.result) {
       names_.bind(statement.result->value, Variable{Value(index)}, frame);
     }
@@ -207,7 +189,7 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
     }
     auto* items = std::get_if<Variable::List>(&list->content);
     if (items == nullptr) {
-      fail_at(log_, site, "`" + binding.name + "` is no list",
+      fail_at(context_.log, site, "`" + binding.name + "` is no list",
               "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
@@ -221,7 +203,7 @@ Program Interpreter::check_assertion(const Statement& statement, Frame& frame) {
   const Expression& expression = statement.expression->value;
   const bool holds = co_await expressions_.condition_of(expression, frame, site);
   if (!holds) {
-    log_.add({"assert", site, "`" + expression.text() + "` is false", ""});
+    context_.log.add({"assert", site, "`" + expression.text() + "` is false", ""});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "model/trainer/loop/training.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 

@@ -10,6 +10,7 @@
 #include "model/expression/tensor.hpp"
 #include "model/metric/labels.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 

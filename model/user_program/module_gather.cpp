@@ -1,17 +1,30 @@
-// What a module's all_gather does where its strategy makes no process group of torch.distributed.
+#include "model/user_program/module_gather.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "model/user_program/interpreter.hpp"
 #include "model/user_program/sites.hpp"
 
 namespace lockstep {
 
+ModuleGather::ModuleGather(const StatementParts& parts, CommunicationData& data)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      trainer_(parts.context.trainer),
+      tensors_(parts.tensors),
+      streams_(parts.streams),
+      names_(parts.names),
+      checks_(parts.checks),
+      locations_(parts.locations),
+      tape_(parts.tape),
+      expressions_(parts.expressions),
+      data_(data) {}
+
 // Everything else is a call of torch.distributed, and raises.
-Program Interpreter::communicate_without_group(const Statement& statement, Frame& frame) {
+Program ModuleGather::communicate(const Statement& statement, Frame& frame) {
   if (statement.kind != StatementKind::all_gather) {
-    raise_without_group(site_of(statement));
+    check_process_group(site_of(statement));
   }
   if (settings_.gathers_rows && rank_.world_size() > 1) {
     co_await gather_rows(statement, frame);
@@ -21,7 +34,10 @@ Program Interpreter::communicate_without_group(const Statement& statement, Frame
 }
 
 // torch/distributed/distributed_c10d.py. Until 2.0 it was a RuntimeError.
-void Interpreter::raise_without_group(SiteId site) const {
+void ModuleGather::check_process_group(SiteId site) const {
+  if (!lacks_process_group()) {
+    return;
+  }
   throw ProgramException(
       site, fmt::format("{}: Default process group has not been initialized, please make sure to "
                         "call init_process_group (this strategy does not; of Lightning's calls use "
@@ -30,14 +46,14 @@ void Interpreter::raise_without_group(SiteId site) const {
 }
 
 // The data as they are, numbers as tensors. hvd.allgather gives at least one dimension.
-Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
+Program ModuleGather::gather_alone(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const Given<Expression>& data = statement.communication.tensor;
   Variable variable;
   if (data) {
     variable = co_await expressions_.variable_of(data->value, frame, site);
   } else {
-    variable.content = co_await sized_data(statement, frame);
+    variable.content = co_await data_.sized(statement, frame);
   }
   const auto* tensor = std::get_if<TensorPointer>(&variable.content);
   const Value* number = std::get_if<Value>(&variable.content);
@@ -58,7 +74,7 @@ Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
 }
 
 // HorovodStrategy.all_gather of 1.x: hvd.join and hvd.allgather, for each tensor of a collection.
-Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
+Program ModuleGather::gather_rows(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   if (statement.group) {
     throw ProgramException(site,
@@ -73,7 +89,7 @@ Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
     if (const auto* parts = std::get_if<Variable::List>(&variable.content)) {
       Variable::List results;
       for (const Variable& part : *parts) {
-        const NamedTensor tensor = co_await part_of_list(part, site);
+        const NamedTensor tensor = co_await data_.of_part(part, site);
         Variable rows = co_await joined_rows(tensor, site);
         results.push_back(std::move(rows));
       }
@@ -81,7 +97,7 @@ Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
     }
   }
   if (!gathered) {
-    const NamedTensor tensor = co_await data_of(statement, frame);
+    const NamedTensor tensor = co_await data_.of(statement, frame);
     gathered = co_await joined_rows(tensor, site);
   }
   if (statement.result || is_name) {
@@ -90,23 +106,7 @@ Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
   }
 }
 
-Task<Interpreter::NamedTensor> Interpreter::part_of_list(const Variable& part, SiteId site) {
-  NamedTensor data;
-  data.gradient = part.gradient;
-  if (const TensorPointer* tensor = std::get_if<TensorPointer>(&part.content)) {
-    data.tensor = *tensor;
-    co_return data;
-  }
-  const Value value = co_await expressions_.read(part, "the list", site);
-  try {
-    data.tensor = expressions_.tensor_from(value);
-  } catch (const OperationError& error) {
-    fail_at(log_, site, error.what(), error.remedy());
-  }
-  co_return data;
-}
-
-Task<Variable> Interpreter::joined_rows(const NamedTensor& data, SiteId site) {
+Task<Variable> ModuleGather::joined_rows(const NamedTensor& data, SiteId site) {
   locations_.check_call(*data.tensor, site);
   checks_.use(*data.tensor, data.name, site, false);
   checks_.defined(*data.tensor, data.name, site);

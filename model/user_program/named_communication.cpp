@@ -1,11 +1,12 @@
-// Statements of a program that communicates through Horovod, whose ranks meet by names.
+#include "model/user_program/named_communication.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
 
-#include "model/user_program/interpreter.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -58,7 +59,21 @@ std::string_view prefix_of(RequestKind kind) {
 
 }  // namespace
 
-Program Interpreter::open() {
+NamedCommunication::NamedCommunication(const StatementParts& parts, CommunicationData& data)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      log_(parts.context.log),
+      tensors_(parts.tensors),
+      streams_(parts.streams),
+      names_(parts.names),
+      checks_(parts.checks),
+      locations_(parts.locations),
+      expressions_(parts.expressions),
+      started_(parts.started),
+      data_(data),
+      named_(parts.context.rank) {}
+
+Program NamedCommunication::open() {
   if (settings_.meets_by_name && rank_.world_size() > 1) {
     NegotiationOptions options;
     options.cycle_time = settings_.named_calls.cycle_time;
@@ -75,9 +90,7 @@ Program Interpreter::open() {
   }
 }
 
-Program Interpreter::close() { co_await named_.close(); }
-
-Task<std::string> Interpreter::name_of_call(const Statement& statement, Frame& frame) {
+Task<std::string> NamedCommunication::name_of_call(const Statement& statement, Frame& frame) {
   std::string name;
   if (!statement.communication.name) {
     co_return name;
@@ -91,8 +104,8 @@ Task<std::string> Interpreter::name_of_call(const Statement& statement, Frame& f
   co_return name + pattern.words.back();
 }
 
-Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& frame,
-                                            const DeviceTensor& data) {
+Task<TensorRequest> NamedCommunication::request_of(const Statement& statement, Frame& frame,
+                                                   const DeviceTensor& data) {
   const SiteId site = site_of(statement);
   TensorRequest request;
   request.name = {kind_of(statement.kind), NameSpace::unnamed, 0};
@@ -139,8 +152,8 @@ Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& f
 }
 
 // In place without `as`, else a copy is reduced or overwritten.
-TensorPointer Interpreter::target_of(const Statement& statement, const NamedTensor& data,
-                                     bool gathers) {
+TensorPointer NamedCommunication::target_of(const Statement& statement, const NamedTensor& data,
+                                            bool gathers) {
   const bool is_sized = data.tensor->slice.buffer == no_buffer;
   if (gathers || !statement.result || is_sized || data.name.empty()) {
     return data.tensor;
@@ -158,8 +171,8 @@ TensorPointer Interpreter::target_of(const Statement& statement, const NamedTens
 }
 
 // Under the names of horovod/torch/mpi_ops_v2.cc.
-void Interpreter::note_handed_over(const TensorName& name, const std::string& given, int64_t handle,
-                                   SiteId site) {
+void NamedCommunication::note_handed_over(const TensorName& name, const std::string& given,
+                                          int64_t handle, SiteId site) {
   const bool moves_data = name.kind != RequestKind::join && name.kind != RequestKind::barrier;
   const std::string own = !moves_data     ? ""
                           : given.empty() ? fmt::format(".noname.{}", handle + 1)
@@ -170,16 +183,16 @@ void Interpreter::note_handed_over(const TensorName& name, const std::string& gi
 }
 
 // The background thread waits for it on the device.
-Ticket Interpreter::handed_over(const Statement& statement) {
+Ticket NamedCommunication::handed_over(const Statement& statement) {
   const std::vector<Ticket> after = streams_.take_waits(compute_stream);
   const Ticket ready = rank_.event({compute_stream, After(after), site_of(statement)});
   streams_.submitted(compute_stream, ready);
   return ready;
 }
 
-Program Interpreter::communicate_by_name(const Statement& statement, Frame& frame) {
+Program NamedCommunication::communicate(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  const NamedTensor data = co_await data_of(statement, frame);
+  const NamedTensor data = co_await data_.of(statement, frame);
   locations_.check_call(*data.tensor, site);
   const TensorRequest request = co_await request_of(statement, frame, *data.tensor);
   const bool gathers = request.name.kind == RequestKind::all_gather;
@@ -207,7 +220,7 @@ Program Interpreter::communicate_by_name(const Statement& statement, Frame& fram
     }
     co_return;
   }
-  const std::shared_ptr<PendingWork> work = start_work(statement, ready, compute_stream);
+  const std::shared_ptr<PendingWork> work = started_.start(statement, ready, compute_stream);
   work->handle = handle;
   target->read_by = work;
   if (!gathers) {
@@ -218,7 +231,7 @@ Program Interpreter::communicate_by_name(const Statement& statement, Frame& fram
   }
 }
 
-Task<TensorPointer> Interpreter::finish(int64_t handle, SiteId site) {
+Task<TensorPointer> NamedCommunication::finish(int64_t handle, SiteId site) {
   const NamedCollectives::Arrived arrived = co_await named_.wait(handle, site);
   if (arrived.sent.result) {
     co_return arrived.sent.result;
@@ -229,8 +242,7 @@ Task<TensorPointer> Interpreter::finish(int64_t handle, SiteId site) {
   co_return tensors_.adopt(arrived.whole, std::move(shape));
 }
 
-// join and barrier, which move nothing.
-Program Interpreter::meet(const Statement& statement, RequestKind kind) {
+Program NamedCommunication::meet(const Statement& statement, RequestKind kind) {
   if (rank_.world_size() == 1) {
     co_return;
   }

@@ -5,6 +5,7 @@
 
 #include "model/strategy/data_parallel/device_copy.hpp"
 #include "model/trainer/loop/training.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 

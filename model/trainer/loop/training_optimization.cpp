@@ -9,6 +9,7 @@
 #include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/training.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 

@@ -13,6 +13,7 @@
 #include "model/trainer/loop/fit_loop.hpp"
 #include "model/trainer/loop/training.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 

@@ -1,12 +1,15 @@
-// Statements that put work on the rank's own device and host, and those that wait for it.
+#include "model/user_program/device_statements.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "model/expression/arithmetic.hpp"
 #include "model/strategy/data_parallel/device_copy.hpp"
-#include "model/user_program/interpreter.hpp"
+#include "model/user_program/exposure.hpp"
+#include "model/user_program/named_streams.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -25,8 +28,19 @@ std::optional<int64_t> count_of(const Value& value, QuantityKind kind) {
 
 }  // namespace
 
-TensorPointer Interpreter::named_tensor(const Placed<std::string>& name, Frame& frame,
-                                        SiteId site) {
+DeviceStatements::DeviceStatements(const StatementParts& parts)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      log_(parts.context.log),
+      tensors_(parts.tensors),
+      streams_(parts.streams),
+      names_(parts.names),
+      checks_(parts.checks),
+      locations_(parts.locations),
+      expressions_(parts.expressions) {}
+
+TensorPointer DeviceStatements::named_tensor(const Placed<std::string>& name, Frame& frame,
+                                             SiteId site) {
   Variable* variable = names_.find(name.value, frame);
   const TensorPointer* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
@@ -55,7 +69,7 @@ Task<int64_t> quantity_of(ExpressionValues& expressions, const Given<Expression>
 
 }  // namespace
 
-Program Interpreter::kernel(const Statement& statement, Frame& frame) {
+Program DeviceStatements::kernel(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const DeviceWork& work = statement.work;
   KernelCall call;
@@ -65,7 +79,7 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
                 : co_await quantity_of(expressions_, work.flops, frame, site, QuantityKind::flops);
   call.memory_traffic =
       Bytes(co_await quantity_of(expressions_, work.bytes, frame, site, QuantityKind::bytes));
-  const StreamId on = stream_of(statement, compute_stream);
+  const StreamId on = stream_of(settings_, statement, compute_stream);
   std::vector<Ticket> after = streams_.take_waits(on);
   std::vector<TensorPointer> used;
   std::vector<Slice> reads;
@@ -106,14 +120,14 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   }
 }
 
-Program Interpreter::host(const Statement& statement, Frame& frame) {
+Program DeviceStatements::host(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const int64_t time =
       co_await quantity_of(expressions_, statement.work.time, frame, site, QuantityKind::time);
   rank_.host(Time(time), site);
 }
 
-Program Interpreter::copy(const Statement& statement, Frame& frame) {
+Program DeviceStatements::copy(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const CopyTarget to = statement.work.to->value;
   const Place& place = rank_.place();
@@ -134,7 +148,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const std::string name = is_name ? expression.root().name : "";
   locations_.check_target(to, site, name);
   checks_.read(*from, name, site);
-  const StreamId on = stream_of(statement, compute_stream);
+  const StreamId on = stream_of(settings_, statement, compute_stream);
   std::vector<Ticket> after = streams_.take_waits(on);
   if (from->being_written()) {
     after.push_back(from->written_by->ticket);
@@ -165,8 +179,8 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   }
 }
 
-void Interpreter::wait_stream(const Statement& statement) {
-  const StreamId held = stream_of(statement, compute_stream);
+void DeviceStatements::wait_stream(const Statement& statement) {
+  const StreamId held = stream_of(settings_, statement, compute_stream);
   const StreamId waits = stream_named(settings_, statement.work.on->value);
   const std::vector<Ticket> after = streams_.take_waits(held);
   const Ticket mark = rank_.event({held, After(after), site_of(statement)});
@@ -174,9 +188,16 @@ void Interpreter::wait_stream(const Statement& statement) {
   streams_.let_wait(waits, held, mark);
 }
 
+// torch.cuda.synchronize, or that of the stream that the statement names.
+Program DeviceStatements::synchronize(const Statement& statement) {
+  return statement.stream ? streams_.synchronize(stream_of(settings_, statement, compute_stream),
+                                                 site_of(statement))
+                          : streams_.synchronize_all();
+}
+
 // `.item()` copies on the current stream and waits for it, and so for all that it waits for; of a
 // tensor that is on the host it waits for nothing.
-Program Interpreter::item(const Statement& statement, Frame& frame) {
+Program DeviceStatements::item(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const std::string& name : statement.expression->value.names()) {
     const Variable* variable = names_.find(name, frame);
