@@ -37,7 +37,7 @@ void check_call(const LogCall& call, const LogRules& rules) {
 
 LogCall Training::log_call(const Statement& statement, const std::string& name) const {
   const LogSpec& log = statement.log;
-  const LogRules rules = log_rules(hook_);
+  const LogRules rules = log_rules(hooks_.current());
   const bool of_loader = results->loader() != LoggedResults::only_loader;
   LogCall call;
   call.name = name;
@@ -50,7 +50,7 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
       value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
   call.to_logger = value_or(log.logger, true);
   call.to_progress_bar = value_or(log.prog_bar, false);
-  call.hook = hook_;
+  call.hook = hooks_.current();
   call.rank_zero_only = value_or(log.rank_zero_only, false);
   call.batch_size = batch_ == nullptr ? 1 : batch_->size();
   const auto known = program_.log_sites.find(name);
@@ -78,7 +78,7 @@ Program Training::log_statement(const Statement& statement, Frame& frame) {
   if (results == nullptr) {
     throw ProgramException(site_of(statement), fmt::format("You can't `self.log()` in `{}`: no "
                                                            "loop runs",
-                                                           hook_));
+                                                           hooks_.current()));
   }
   if (statement.kind == Kind::log) {
     co_await log_value(statement, statement.log.name->value, statement.log.value->value, frame);

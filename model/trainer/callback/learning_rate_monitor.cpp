@@ -57,9 +57,9 @@ std::string LearningRateMonitor::next_name(size_t index,
 
 void LearningRateMonitor::tell(size_t index, const std::string& name) {
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[index];
-  row_[name] = training_.learning_rate(index);
+  row_[name] = training_.rates().learning_rate(index);
   if (settings_.log_momentum) {
-    row_[name + "-momentum"] = training_.momentum(index);
+    row_[name + "-momentum"] = training_.rates().momentum(index);
   }
   if (settings_.log_weight_decay) {
     row_[name + "-weight_decay"] = optimizer.weight_decay;

@@ -74,9 +74,9 @@ Program EvaluationLoop::set_up() {
   const TrainerSites& sites = training_.sites();
   const std::string hook = (kind_ == EvaluationKind::validate ? "val" : prefix()) + "_dataloader";
   co_await training_.hook(hook);
-  co_await training_.barrier(kind_ == EvaluationKind::validate ? sites.val_loader
-                             : kind_ == EvaluationKind::test   ? sites.test_loader
-                                                               : sites.predict_loader);
+  co_await training_.collectives().barrier(kind_ == EvaluationKind::validate ? sites.val_loader
+                                           : kind_ == EvaluationKind::test   ? sites.test_loader
+                                                                           : sites.predict_loader);
   for (const LoaderSettings& loader : loaders()) {
     OwnBatches given;
     co_await training_.count_batches(loader, given);
@@ -84,7 +84,7 @@ Program EvaluationLoop::set_up() {
     check_limit(loader, given);
     if (!loader.iterable && training_.distributed()) {
       const RankBatches batches(loader, training_.policy(role()), 0, given);
-      co_await training_.reduce_length(batches.size());
+      co_await training_.collectives().reduce_length(batches.size(), sites.loader_length);
     }
   }
 }
@@ -101,7 +101,7 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   const std::string end = hooks + "end";
   const std::string step = prefix() + "_step";
   const std::string epoch_end = prefix() + "_epoch_end";
-  const bool keeps_outputs = training_.has_hook(epoch_end);
+  const bool keeps_outputs = training_.hooks().has(epoch_end);
   training_.note_batches(loader, progress.num_batches);
   RepeatedLoop repeated(training_, 0, 1);
   int64_t number = 0;
@@ -132,7 +132,7 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     if (!keeps_outputs) {
       training_.outputs.clear();
     }
-    training_.leave_if_terminated(progress.is_last_batch);
+    training_.termination().leave_if_come(progress.is_last_batch);
   }
   if (!training_.membership().counts_samples) {
     co_return;

@@ -101,10 +101,10 @@ Program FitLoop::epochs() {
     }
     co_await epoch();
     training_.log().epochs = ++training_.progress.epoch;
-    training_.leave_if_terminated(false);
+    training_.termination().leave_if_come(false);
     decide_to_stop();
   }
-  training_.log_learning_rates();
+  training_.rates().log(training_.log());
   training_.resumes_at.epoch = training_.progress.epoch;
   training_.resumes_at.batch = 0;
   co_await training_.callbacks().run(CallbackHook::train_end);
@@ -157,7 +157,7 @@ Program FitLoop::set_up() {
   const TrainerSites& sites = training_.sites();
   co_await training_.count_batches(loader(), given_batches_);
   co_await training_.hook("train_dataloader");
-  co_await training_.barrier(sites.train_loader);
+  co_await training_.collectives().barrier(sites.train_loader);
   training_.check_sampler(loader(), LoaderRole::train);
   const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
   const int64_t available = settings_.limit_train.of(batches.size());
@@ -165,10 +165,10 @@ Program FitLoop::set_up() {
   loaded_in_epoch_ = training_.progress.epoch;
   const bool is_limited = settings_.limit_train.batches != TrainerSettings::no_limit;
   if (!loader().iterable && training_.distributed()) {
-    co_await training_.reduce_length(batches.size());
+    co_await training_.collectives().reduce_length(batches.size(), sites.loader_length);
   }
   if ((!loader().iterable || is_limited) && training_.distributed()) {
-    co_await training_.reduce_length(available);
+    co_await training_.collectives().reduce_length(available, sites.loader_length);
   }
   check_validation_interval(available);
   val_check_batch_ = settings_.val_check_interval.batches != TrainerSettings::no_limit
@@ -250,7 +250,7 @@ Program FitLoop::validate_if_due(bool steps) {
 }
 
 Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
-  co_await training_.share_termination();
+  co_await training_.termination().share();
   co_await training_.transfer_batch();
   training_.enter_batch(batch, loader());
   co_await training_.hook_of_1_x("on_batch_start");
@@ -329,10 +329,10 @@ Program FitLoop::epoch() {
                             given_batches_);
   progress.num_batches = settings_.limit_train.of(batches.size());
   first_batch_ = take_first_batch(progress.num_batches);
-  const bool keeps_outputs = training_.has_hook("training_epoch_end");
+  const bool keeps_outputs = training_.hooks().has("training_epoch_end");
   training_.outputs.clear();
   co_await training_.begin_epoch();
-  training_.log_learning_rates();
+  training_.rates().log(training_.log());
   if (first_batch_ == 0) {  // fit_loop.py, on_advance_start
     co_await training_.callbacks().run(CallbackHook::train_epoch_start);
     co_await training_.hook_of_1_x("on_epoch_start");
@@ -352,7 +352,7 @@ Program FitLoop::epoch() {
       number += left_out;
     }
     const Batch next = batches.at(number - first_batch_);
-    co_await training_.begin_batch();
+    co_await training_.hooks().begin_step(training_.progress.global_step);
     results_.begin_batch(LoggedResults::only_loader);
     co_await feed.next(next.size(), number - first_batch_, progress.num_batches - first_batch_);
     progress.batch_idx = number;
@@ -372,7 +372,7 @@ Program FitLoop::epoch() {
     co_await step_schedulers(steps, true);
     decide_to_stop();
     progress.batches_that_stepped += steps ? 1 : 0;
-    training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
+    training_.termination().leave_if_come(progress.is_last_batch || reached_max_steps());
   }
   training_.epoch_batches = nullptr;
   co_await leave_batches(batches, number - first_batch_);

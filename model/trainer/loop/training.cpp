@@ -13,9 +13,6 @@ namespace lockstep {
 
 namespace {
 
-/// Of a pickled path such as /home/somebody/project/lightning_logs/version_0: the scenario does not
-/// say where it is.
-constexpr int64_t typical_log_dir_bytes = 64;
 /// Of columns, by all ranks together.
 constexpr int64_t most_numbers_kept = int64_t{1} << 22;
 
@@ -93,6 +90,10 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       membership_(program.membership(rank.place())),
       strategy_(program.make_strategy(program.plan_of(rank.id()), program.arguments_of(rank.id()))),
       interpreter_(rank, program.settings, log_, this),
+      collectives_(rank, membership_, *strategy_, interpreter_.streams(), interpreter_.tensors()),
+      termination_(rank, program, collectives_),
+      hooks_(program, interpreter_, termination_),
+      rates_(program),
       metrics_(interpreter_, *strategy_, program),
       columns_(most_numbers_kept / std::max(1, rank.world_size()), rank.place()),
       callbacks_(program.callbacks, *this),
@@ -123,8 +124,8 @@ Program Training::run_trainer(StatementKind kind) {
   if (failure) {
     leave_batch();  // it has gone with the loop, and so have the results
     results = nullptr;
-    handles_signals_ = false;
-    co_await hook("on_exception");
+    termination_.end_handling();
+    co_await hooks_.run("on_exception");
     std::rethrow_exception(failure);
   }
   if (program_.in_children) {
@@ -180,70 +181,12 @@ bool Training::is_column(std::string_view name) const {
   return loader_ != nullptr && loader_->columns->has(name);
 }
 
-bool Training::has_hook(std::string_view name) const {
-  return program_.scenario->program && program_.scenario->program->find(name) != nullptr;
-}
-
-Task<Flow> Training::hook(std::string_view name) {
-  Frame frame;
-  const Flow flow = co_await hook_with(name, frame);
-  leave_hook(name, frame);
-  co_return flow;
-}
-
-// The script ends with the process: nothing gets its memory.
-void Training::leave_hook(std::string_view name, Frame& frame) {
-  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
-  if (found != nullptr && name != "main") {
-    interpreter_.leave(frame, site_of(found->place));
-  }
-}
-
-Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
-  co_await begin_hook(name);
-  co_return co_await run_hook(name, frame);
-}
-
-Task<Flow> Training::run_hook(std::string_view name, Frame& frame) {
-  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
-  if (found == nullptr) {
-    co_return Flow::next;
-  }
-  log_.hooks.emplace(name);
-  const std::string outer = std::exchange(hook_, std::string(name));
-  std::exception_ptr failure;
-  Flow flow = Flow::next;
-  try {
-    flow = co_await interpreter_.run(found->statements, frame);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  hook_ = outer;
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
-  co_return flow;
-}
-
-Program Training::hook_with_outputs(std::string_view name) {
-  Frame frame;
-  frame["outputs"] = Variable{outputs};
-  co_await hook_with(name, frame);
-  leave_hook(name, frame);
-}
-
-Program Training::hook_of_1_x(std::string_view name) {
-  if (program_.trainer.lightning < Version{1, 8, 0}) {
-    co_await hook(name);
-  }
-}
-
 // training_epoch_loop.py and evaluation_loop.py: before the hook of the batch.
 Program Training::transfer_batch() {
   for (const char* name :
        {"on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"}) {
-    if (has_hook(name)) {
-      co_await hook(name);
+    if (hooks_.has(name)) {
+      co_await hooks_.run(name);
     }
   }
 }
@@ -268,89 +211,53 @@ SamplerPolicy Training::policy(LoaderRole role) const {
   return policy;
 }
 
-Program Training::barrier(SiteId site) {
-  interpreter_.streams().hand_over_compute();
-  co_await strategy_->barrier(rank_, site);
-}
-
-Program Training::reduce_length(int64_t length) {
-  const TensorPointer data = interpreter_.tensors().make(DType::int64, {});
-  rank_.write(data->slice, Values::of(DType::int64, {static_cast<double>(length)}));
-  interpreter_.streams().hand_over_compute();
-  co_await strategy_->reduce(rank_, data->slice, Reduction::sum, sites().loader_length);
-  // lightning/fabric/utilities/data.py, has_len_all_ranks
-  if (length == 0 && rank_.read(data->slice).integer(0) > 0) {
-    throw ProgramException(sites().loader_length,
-                           "`DataLoader` within local rank has zero length. Please make sure that "
-                           "it returns at least 1 batch.");
-  }
-}
-
-Program Training::send_int(SiteId site) {
-  const TensorPointer data = interpreter_.tensors().make(DType::int64, {1});
-  interpreter_.streams().hand_over_compute();
-  co_await strategy_->broadcast(rank_, data->slice, 0, site);
-}
-
-// trainer.log_dir, asked for by the set-up of the profiler: broadcast_object_list sends the size of
-// the pickled path, then the path.
-Program Training::broadcast_log_dir() {
-  if (!distributed()) {
-    co_return;
-  }
-  co_await send_int(sites().log_dir);
-  const TensorPointer path = interpreter_.tensors().make(DType::uint8, {typical_log_dir_bytes});
-  interpreter_.streams().hand_over_compute();
-  co_await strategy_->broadcast(rank_, path->slice, 0, sites().log_dir);
-}
-
 const TrainerSites& Training::sites() const { return program_.sites[static_cast<size_t>(stage_)]; }
 
 // trainer.py, _run: what every stage does before its loop.
 Program Training::begin_stage(Stage stage) {
   stage_ = stage;
-  has_termination_ = false;
   const TrainerSites& sites = this->sites();
-  co_await broadcast_log_dir();
-  if (has_hook("prepare_data")) {
+  termination_.begin_stage(sites);
+  co_await collectives_.broadcast_log_dir(sites.log_dir);
+  if (hooks_.has("prepare_data")) {
     if (rank_.place().local_rank == 0) {
-      co_await hook("prepare_data");
+      co_await hooks_.run("prepare_data");
     }
-    co_await barrier(sites.prepare_data);
+    co_await collectives_.barrier(sites.prepare_data);
   }
-  co_await barrier(sites.pre_setup);
+  co_await collectives_.barrier(sites.pre_setup);
   co_await callbacks_.run(CallbackHook::setup);
-  co_await hook("setup");
-  co_await barrier(sites.post_setup);
-  co_await hook("configure_sharded_model");
+  co_await hooks_.run("setup");
+  co_await collectives_.barrier(sites.post_setup);
+  co_await hooks_.run("configure_sharded_model");
   if (program_.trainer.lightning >= Version{2, 1, 0}) {
-    co_await hook("configure_model");
+    co_await hooks_.run("configure_model");
   }
   interpreter_.streams().hand_over_compute();
   co_await strategy_->setup(rank_, stage);
   is_set_up_ = true;
   bind_buffers();
   if (stage == Stage::fit) {
-    co_await hook("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
+    co_await hooks_.run("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
     schedulers_.begin();
   }
 }
 
 Program Training::begin_loop() {
-  co_await barrier(sites().resume_end);
-  handles_signals_ = true;
-  co_await barrier(sites().run_stage);
+  co_await collectives_.barrier(sites().resume_end);
+  termination_.begin_handling();
+  co_await collectives_.barrier(sites().run_stage);
 }
 
 // trainer.py, _teardown: the strategy's comes before the hooks.
 Program Training::end_stage() {
   interpreter_.streams().hand_over_compute();
   co_await strategy_->teardown(rank_);
-  handles_signals_ = false;
+  termination_.end_handling();
   if (stage_ == Stage::fit) {
-    co_await hook("on_fit_end");
+    co_await hooks_.run("on_fit_end");
   }
-  co_await hook("teardown");
+  co_await hooks_.run("teardown");
 }
 
 // fit_loop.py, _can_stop_early: epochs that have been run in full, the present one not among them.

@@ -12,10 +12,11 @@
 #include "model/trainer/callback/callbacks.hpp"
 #include "model/trainer/data/column_cache.hpp"
 #include "model/trainer/logging/logging.hpp"
+#include "model/trainer/loop/hook_runner.hpp"
 #include "model/trainer/loop/kept_lists.hpp"
+#include "model/trainer/loop/optimizer_rates.hpp"
 #include "model/trainer/loop/training_program.hpp"
 #include "model/trainer/scheduler/schedulers.hpp"
-#include "model/user_program/interpreter.hpp"
 #include "model/user_program/metric_statements.hpp"
 
 namespace lockstep {
@@ -85,10 +86,12 @@ class Training final : public TrainerScope {
   Strategy& strategy() { return *strategy_; }
   Interpreter& interpreter() { return interpreter_; }
   RankLog& log() { return log_; }
+  TrainerCollectives& collectives() { return collectives_; }
+  Termination& termination() { return termination_; }
+  HookRunner& hooks() { return hooks_; }
+  OptimizerRates& rates() { return rates_; }
   const TrainerMembership& membership() const { return membership_; }
-  bool distributed() const { return membership_.trainers > 1; }
-  bool joins_torch() const;
-  bool has_hook(std::string_view name) const;
+  bool distributed() const { return collectives_.distributed(); }
   /// Rows of the journal: how many batches a loop will run, and that it goes on to one more. Where
   /// ranks have unequal numbers, they say in which batch each rank was.
   void note_batches(const LoaderSettings& loader, int64_t count) const;
@@ -98,33 +101,10 @@ class Training final : public TrainerScope {
   /// A pass over a loader that is not of training, within a fit or alone.
   void begin_evaluation(Stage stage, bool is_sanity_check);
   void end_evaluation();
-  Program begin_batch();
   /// All ranks have the model of one of them now (Strategy::join).
   void note_taken_over();
-  /// Runs the user's hook of this name, if there is one, with names that die with it.
-  Task<Flow> hook(std::string_view name);
-  /// Like hook, with names that outlive it, for steps.
-  Task<Flow> hook_with(std::string_view name, Frame& frame);
-  /// Said where a hook has ended: what only its names hold is gone.
-  void leave_hook(std::string_view name, Frame& frame);
-  /// Like hook, with `outputs` bound, for the epoch-end hooks of 1.x.
-  Program hook_with_outputs(std::string_view name);
-  /// The hooks of epochs and batches of any kind, which 1.8 removed.
-  Program hook_of_1_x(std::string_view name);
   /// The hooks around a batch's way to its device, where the user has them.
   Program transfer_batch();
-  Program barrier(SiteId site);
-  Program send_int(SiteId site);
-  /// From 2.5.3 on: rank 0 broadcasts whether it received SIGTERM; then all leave.
-  Program share_termination();
-  /// Leaves by SIGTERMException where this rank has received one and there is more to do.
-  void leave_if_terminated(bool is_done) const;
-  /// Room for an object as Python pickles it.
-  TensorPointer object_tensor(int64_t bytes);
-  /// broadcast_object_list of rank 0's object: its size, then its bytes.
-  Program broadcast_object(TensorPointer object, SiteId site);
-  /// The strategy's reduce_boolean_decision: all ranks, or any of them.
-  Task<bool> reduce_boolean_decision(bool decision, bool all, SiteId site);
   /// `trainer.save_checkpoint`: the strategy writes its files, and all meet in a barrier.
   /// `path_length`: characters of the file's name.
   Program save_checkpoint(SiteId site, bool weights_only, int64_t path_length,
@@ -134,8 +114,12 @@ class Training final : public TrainerScope {
   Program keep_checkpoint(std::string file, bool weights_only);
   /// Before the loop of a fit: loads the newest `last`, where the script asks for it.
   Program restore_checkpoint();
-  /// reduce(SUM) of one int64, the length of a loader; raises where this rank alone has none.
-  Program reduce_length(int64_t length);
+  /// Hooks, of which HookRunner says more.
+  Task<Flow> hook(std::string_view name) { return hooks_.run(name); }
+  Program hook_with_outputs(std::string_view name) {
+    return hooks_.run_with_outputs(name, outputs);
+  }
+  Program hook_of_1_x(std::string_view name) { return hooks_.run_of_1_x(name); }
   /// Runs what precedes the loop of a stage: barriers, hooks, the strategy's setup.
   Program begin_stage(Stage stage);
   /// Runs what is between a stage's set-up and its loop: barriers, and the handlers of signals.
@@ -163,17 +147,6 @@ class Training final : public TrainerScope {
   Stage stage() const { return stage_; }
   Callbacks& callbacks() { return callbacks_; }
   Schedulers& schedulers() { return schedulers_; }
-  /// Returns the learning rate of an optimizer, by its index in the plan.
-  double learning_rate(size_t optimizer) const;
-  void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
-  void set_momentum(size_t optimizer, ScheduledMomentum momentum) {
-    momenta_[optimizer] = momentum;
-  }
-  void forget_momenta() { momenta_.clear(); }
-  /// The optimizer's momentum, or its first beta.
-  double momentum(size_t optimizer) const;
-  /// Where schedulers change them.
-  void log_learning_rates();
   /// Whether loggers get a row of the batch that runs (logger_connector.py, should_update_logs).
   bool should_update_logs() const;
   /// Gives the loggers a row, if there are values and loggers. Without `step`, that of the key
@@ -217,16 +190,9 @@ class Training final : public TrainerScope {
   Program run_script();
   void bind_buffers();
   void log_parameters();
-  Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
   std::vector<TrainedSamples> trained_samples() const;
-  /// Reports to the world that a hook begins, whether or not the user has written it, and runs the
-  /// handler of a signal that has come.
-  Program begin_hook(std::string_view name);
-  Program stand_at(Position position);
-  Program handle_termination();
-  Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
   void check_may_skip(const Hook* training_step) const;
   /// The closure that automatic optimization passes to the optimizer's step.
@@ -307,22 +273,20 @@ class Training final : public TrainerScope {
   TrainerMembership membership_;
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
+  TrainerCollectives collectives_;
+  Termination termination_;
+  HookRunner hooks_;
+  OptimizerRates rates_;
   MetricStatements metrics_;
   KeptLists kept_lists_;
   ColumnCache columns_;
   Callbacks callbacks_;
   Schedulers schedulers_;
-  std::map<size_t, double> learning_rates_;      ///< that schedulers gave, by optimizer
-  std::map<size_t, ScheduledMomentum> momenta_;  ///< the same
   bool has_validated_ = false;
   bool is_set_up_ = false;        ///< the model exists
   std::string asked_checkpoint_;  ///< `ckpt_path` of the fit that runs
   int64_t checkpoints_kept_ = 0;
-  bool handles_signals_ = false;  ///< Lightning's handlers are registered
-  bool has_termination_ = false;  ///< a SIGTERM came to this rank
   Stage stage_ = Stage::fit;
-  std::string hook_;  ///< that runs now
-  Position position_;
   const Batch* batch_ = nullptr;        ///< of the copy whose step runs
   const Batch* whole_batch_ = nullptr;  ///< of all copies
   size_t part_ = 0;                     ///< the copy whose step runs

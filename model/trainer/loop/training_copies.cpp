@@ -42,7 +42,7 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
     if (!holds_forward(hook)) {
       co_await forward(nullptr, names);
     }
-    flow = co_await run_hook(hook, names);
+    flow = co_await hooks_.run_body(hook, names);
     interpreter_.names().end_replica();
     if (training_ && !once && program_.trainer.automatic_optimization) {
       co_await note_factor(hook, names);
@@ -51,7 +51,7 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
       returned.push_back(*result);
     }
     returns_loss = names.count("output") == 0;
-    leave_hook(hook, names);
+    hooks_.leave(hook, names);
   }
   part_ = 0;
   batch_ = whole_batch_;
@@ -63,7 +63,7 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
   if (returned.size() != parts.size()) {
     co_return flow;
   }
-  if (hook == "training_step" && returns_loss && !has_hook("training_step_end")) {
+  if (hook == "training_step" && returns_loss && !hooks_.has("training_step_end")) {
     frame["loss"] = Variable{copied(strategy_->loss(), {})};  // the strategy reduces it
   } else {
     frame["output"] = gathered(returned);
@@ -135,7 +135,7 @@ Program Training::end_step(std::string_view hook, Frame& frame) {
     names["loss"] = loss->second;
   }
   if (program_.trainer.lightning < Version{2, 0, 0}) {
-    co_await hook_with(hook, names);
+    co_await hooks_.run_with(hook, names);
   }
   const Variable* const own = result_of(names);
   result = own != nullptr ? own : result;

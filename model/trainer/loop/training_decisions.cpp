@@ -5,35 +5,9 @@
 
 namespace lockstep {
 
-// strategies/parallel.py: a sum of 0 and 1, with the barrier of reduce.
-Task<bool> Training::reduce_boolean_decision(bool decision, bool all, SiteId site) {
-  if (!distributed()) {
-    co_return decision;
-  }
-  const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
-  rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
-  interpreter_.streams().hand_over_compute();
-  co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
-  const int64_t sum = rank_.read(votes->slice).integer(0);
-  co_return all ? sum == membership_.trainers : sum > 0;
-}
-
-TensorPointer Training::object_tensor(int64_t bytes) {
-  return interpreter_.tensors().make(DType::uint8, {bytes});
-}
-
-// torch/distributed/distributed_c10d.py, broadcast_object_list of one object.
-Program Training::broadcast_object(TensorPointer object, SiteId site) {
-  const TensorPointer size = interpreter_.tensors().make(DType::int64, {1});
-  rank_.write(size->slice, Values::of(DType::int64, {static_cast<double>(object->slice.elements)}));
-  interpreter_.streams().hand_over_compute();
-  co_await strategy_->broadcast(rank_, size->slice, 0, site);
-  co_await strategy_->broadcast(rank_, object->slice, 0, site);
-}
-
 Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_length,
                                   const std::string& last) {
-  co_await hook("on_save_checkpoint");
+  co_await hooks_.run("on_save_checkpoint");
   interpreter_.streams().hand_over_compute();
   CheckpointRequest request;
   request.weights_only = weights_only;
@@ -43,28 +17,7 @@ Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_l
   if (!last.empty()) {
     co_await keep_checkpoint(last, weights_only);
   }
-  co_await barrier(site);
-}
-
-double Training::learning_rate(size_t optimizer) const {
-  const auto given = learning_rates_.find(optimizer);
-  return given == learning_rates_.end() ? program_.plan.optimizers[optimizer].lr : given->second;
-}
-
-double Training::momentum(size_t optimizer) const {
-  const auto given = momenta_.find(optimizer);
-  return given == momenta_.end() ? first_momentum(program_.plan.optimizers[optimizer])
-                                 : given->second.first;
-}
-
-void Training::log_learning_rates() {
-  if (program_.schedulers.empty()) {
-    return;
-  }
-  log_.learning_rates.resize(program_.plan.optimizers.size());
-  for (size_t optimizer = 0; optimizer < log_.learning_rates.size(); ++optimizer) {
-    log_.learning_rates[optimizer].push_back(learning_rate(optimizer));
-  }
+  co_await collectives_.barrier(site);
 }
 
 bool Training::should_update_logs() const {

@@ -42,7 +42,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
     Frame frame;
     co_await step("training_step", frame);
     co_await end_step("training_step_end", frame);
-    leave_hook("training_step", frame);
+    hooks_.leave("training_step", frame);
   }
   synchronise_ = true;
   training_ = false;
@@ -57,11 +57,11 @@ Program Training::optimize(bool steps) {
     co_await run_closure();
     co_return;
   }
-  co_await begin_hook("optimizer_step");
-  if (has_hook("optimizer_step")) {
+  co_await hooks_.begin("optimizer_step");
+  if (hooks_.has("optimizer_step")) {
     Frame frame;
-    co_await run_hook("optimizer_step", frame);
-    leave_hook("optimizer_step", frame);
+    co_await hooks_.run_body("optimizer_step", frame);
+    hooks_.leave("optimizer_step", frame);
   } else {
     co_await run_closure();
     co_await update(0, no_site);
@@ -105,7 +105,7 @@ Program Training::run_closure() {
       co_await backward(std::move(start), no_site);
     }
   }
-  leave_hook("training_step", frame);
+  hooks_.leave("training_step", frame);
 }
 
 // Automatic optimization calls backward on what training_step returns. What training_step_end
@@ -114,7 +114,7 @@ Task<BackwardStart> Training::start_of_returned(std::string_view hook, const Fra
   BackwardStart start;
   start.of_loss = factor_of_copies_.value_or(1);
   const auto loss = frame.find("loss");
-  if (factor_of_copies_ || loss == frame.end() || has_hook(std::string(hook) + "_end")) {
+  if (factor_of_copies_ || loss == frame.end() || hooks_.has(std::string(hook) + "_end")) {
     co_return start;
   }
   const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
@@ -164,7 +164,7 @@ Program Training::backward(BackwardStart start, SiteId site) {
   if (loss_scale_) {
     options.loss_factor *= loss_scale_->scale_loss();
   }
-  co_await hook("on_before_backward");
+  co_await hooks_.run("on_before_backward");
   if (!has_gradients_to_compute(options)) {
     throw ProgramException(
         site, "element 0 of tensors does not require grad and does not have a grad_fn");
@@ -178,7 +178,7 @@ Program Training::backward(BackwardStart start, SiteId site) {
                         strategy_->name()));
   }
   note_gradients();
-  co_await hook("on_after_backward");
+  co_await hooks_.run("on_after_backward");
 }
 
 // Of what the forward ran; earlier forwards, which a backward may go through too, are not looked
@@ -219,7 +219,7 @@ size_t Training::optimizer_of(const Statement& statement) const {
 
 // `optimizer.step(closure)` within the hook `optimizer_step`; elsewhere the program's own step.
 Program Training::step_of(const Statement& statement) {
-  if (closure_ && hook_ == "optimizer_step") {
+  if (closure_ && hooks_.current() == "optimizer_step") {
     co_await run_closure();
     co_await update(0, site_of(statement));
   } else {
@@ -230,7 +230,7 @@ Program Training::step_of(const Statement& statement) {
 
 // `optimizer_closure()`, without a step.
 Program Training::closure_of(const Statement& statement) {
-  if (!closure_ || hook_ != "optimizer_step") {
+  if (!closure_ || hooks_.current() != "optimizer_step") {
     throw ProgramException(site_of(statement),
                            "the closure exists only in the hook `optimizer_step`");
   }
@@ -246,12 +246,12 @@ Program Training::update(size_t optimizer, SiteId site) {
   if (engine_steps_) {
     co_await strategy_->complete_gradients(rank_, before_hook);
   }
-  co_await hook("on_before_optimizer_step");
+  co_await hooks_.run("on_before_optimizer_step");
   if (program_.trainer.automatic_optimization) {
-    if (!has_hook("configure_gradient_clipping")) {
+    if (!hooks_.has("configure_gradient_clipping")) {
       clippings_[optimizer] = {program_.trainer.gradient_clipping, no_site};
     }
-    co_await hook("configure_gradient_clipping");
+    co_await hooks_.run("configure_gradient_clipping");
   }
   // MixedPrecision leaves out a step for which there was no backward; without a scaler the
   // optimizer would step.
@@ -265,10 +265,8 @@ Program Training::update(size_t optimizer, SiteId site) {
   options.optimizer = optimizer;
   const Clipping clipping = clipping_of_step(optimizer);
   options.clipping = clipping.how;
-  options.learning_rate = learning_rate(options.optimizer);
-  if (const auto momentum = momenta_.find(optimizer); momentum != momenta_.end()) {
-    options.momentum = momentum->second;
-  }
+  options.learning_rate = rates_.learning_rate(options.optimizer);
+  options.momentum = rates_.scheduled_momentum(optimizer);
   options.loss_scale = loss_scale_ ? &*loss_scale_ : nullptr;
   log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,
                         has_gradients_.contains(optimizer), site, clipping.site, 1,
@@ -365,18 +363,18 @@ Program Training::step_scheduler(const Statement& statement, Frame& frame) {
 
 // Lightning's own zero_grad, which the hook `optimizer_zero_grad` replaces.
 Program Training::zero_grad_by_hook() {
-  co_await hook("on_before_zero_grad");
-  if (!has_hook("optimizer_zero_grad")) {
+  co_await hooks_.run("on_before_zero_grad");
+  if (!hooks_.has("optimizer_zero_grad")) {
     co_await zero_grad(0, program_.plan.optimizers.front().set_to_none);
   }
-  co_await hook("optimizer_zero_grad");
+  co_await hooks_.run("optimizer_zero_grad");
 }
 
 Program Training::release_gradients(bool by_hook) {
   if (by_hook) {
-    co_await hook("on_validation_model_zero_grad");
+    co_await hooks_.run("on_validation_model_zero_grad");
   }
-  if (stage_ != Stage::fit || (by_hook && has_hook("on_validation_model_zero_grad"))) {
+  if (stage_ != Stage::fit || (by_hook && hooks_.has("on_validation_model_zero_grad"))) {
     co_return;
   }
   for (size_t optimizer = 0; optimizer < program_.plan.optimizers.size(); ++optimizer) {

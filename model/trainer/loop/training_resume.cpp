@@ -44,7 +44,7 @@ Program Training::keep_checkpoint(std::string file, bool weights_only) {
   saved.bytes = log_.checkpoint_bytes.value_or(Bytes{});
   saved.position = resumes_at;
   for (size_t optimizer = 0; optimizer < program_.plan.optimizers.size(); ++optimizer) {
-    saved.learning_rates.push_back(learning_rate(optimizer));
+    saved.learning_rates.push_back(rates_.learning_rate(optimizer));
   }
   saved.schedulers = schedulers_.state();
   if (loss_scale_) {
@@ -74,7 +74,7 @@ Program Training::restore_checkpoint() {
   if (program_.disk.count() > 0 && saved.bytes > Bytes{}) {
     co_await rank_.settle(rank_.host(saved.bytes * readers / program_.disk, sites().resume_end));
   }
-  co_await hook("on_load_checkpoint");
+  co_await hooks_.run("on_load_checkpoint");
   if (saved.weights_only) {
     throw ProgramException(sites().resume_end,
                            "KeyError: Trying to restore optimizer state but checkpoint contains "
@@ -100,8 +100,8 @@ Program Training::restore_checkpoint() {
     loss_scale_->restore(*saved.loss_scale);
   }
   for (size_t optimizer = 0; optimizer < saved.learning_rates.size(); ++optimizer) {
-    set_learning_rate(optimizer,
-                      saved.learning_rates[optimizer]);  // in its state, as torch keeps it
+    rates_.set_learning_rate(optimizer,
+                             saved.learning_rates[optimizer]);  // in its state, as torch keeps it
   }
   log_.resumption = {saved.file, position.global_step, position.epoch, position.batch};
 }

@@ -23,17 +23,17 @@ Program Training::run_main() {
 
 Program Training::run_script() {
   interpreter_.locations().make_on_host(program_.settings.on_gpus);
-  co_await hook("__init__");
+  co_await hooks_.run("__init__");
   interpreter_.locations().make_on_host(false);
   const Hook* main = nullptr;
   if (program_.scenario->program) {
     main = program_.scenario->program->find("main");
   }
   if (main == nullptr) {
-    co_await begin_hook("main");
+    co_await hooks_.begin("main");
     co_await run_trainer(StatementKind::fit);
   } else {
-    co_await hook("main");
+    co_await hooks_.run("main");
   }
   interpreter_.tell_unwaited();
   co_await interpreter_.streams().synchronize_all();

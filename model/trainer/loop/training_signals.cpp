@@ -11,10 +11,9 @@
 namespace lockstep {
 
 Program Training::begin_epoch() {
-  position_.epoch = progress.epoch;
   metrics_.begin_pass(Stage::fit);
   kept_lists_.begin_pass(Stage::fit, false);
-  return stand_at(position_);
+  return hooks_.begin_epoch(progress.epoch);
 }
 
 void Training::begin_evaluation(Stage stage, bool is_sanity_check) {
@@ -59,62 +58,6 @@ bool Training::goes_on(const LoaderSettings& loader, bool has_more) const {
     rank_.choose(loader.batches_site, ChoiceKind::branch, 2, has_more ? 1 : 0);
   }
   return has_more;
-}
-
-Program Training::begin_batch() {
-  position_.step = progress.global_step;
-  return stand_at(position_);
-}
-
-Program Training::begin_hook(std::string_view name) {
-  Position position = position_;
-  position.hook = name;
-  return stand_at(position);
-}
-
-Program Training::stand_at(Position position) {
-  if (rank_.reached(position) == ProcessSignal::terminate) {
-    co_await handle_termination();
-  }
-}
-
-// Both broadcasts are torch.distributed's, which XLA does not initialise.
-bool Training::joins_torch() const { return program_.settings.device != DeviceType::tpu; }
-
-// From 2.5.3 on the handler itself broadcasts, wherever the rank is and whatever the others
-// call next. Outside of a stage nobody handles the signal, and it ends the process.
-Program Training::handle_termination() {
-  if (!handles_signals_) {
-    throw RankLost();
-  }
-  if (joins_torch() && program_.trainer.lightning >= Version{2, 5, 3} && rank_.world_size() > 1) {
-    const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});
-    rank_.write(flag->slice, Values::of(DType::int64, {1}));
-    interpreter_.streams().hand_over_compute();
-    co_await strategy_->broadcast(rank_, flag->slice, 0, sites().sigterm_handler);
-  }
-  has_termination_ = true;
-}
-
-// training_epoch_loop.py, _broadcast_sigterm_tensor.
-Program Training::share_termination() {
-  if (program_.trainer.lightning < Version{2, 5, 3} || !distributed() || !joins_torch()) {
-    co_return;
-  }
-  const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});
-  rank_.write(flag->slice, Values::of(DType::int64, {has_termination_ ? 1.0 : 0.0}));
-  interpreter_.streams().hand_over_compute();
-  co_await strategy_->broadcast(rank_, flag->slice, 0, sites().sigterm);
-  if (rank_.read(flag->slice).integer(0) == 1) {
-    co_await barrier(sites().sigterm_exit);
-    throw ProgramExit(sites().sigterm, "SIGTERMException");
-  }
-}
-
-void Training::leave_if_terminated(bool is_done) const {
-  if (has_termination_ && !is_done) {
-    throw ProgramExit(sites().sigterm_handler, "SIGTERMException");
-  }
 }
 
 }  // namespace lockstep

@@ -63,7 +63,7 @@ Program Training::switch_gradient_sync(const Statement& statement, Frame& frame)
                            "'set_requires_gradient_sync', which fully_shard alone gives it (use "
                            "no_sync)");
   }
-  if (!is_set_up_ && hook_ != "configure_model") {
+  if (!is_set_up_ && hooks_.current() != "configure_model") {
     throw ProgramException(site,
                            "AttributeError: the module has no attribute "
                            "'set_requires_gradient_sync' before configure_model has called "
@@ -96,7 +96,7 @@ void Training::check_beside_whole_parameters(const Statement& statement) {
 // A wrapper that has a no_sync is that of the whole model, and Lightning calls the step hooks
 // through its forward (strategies/strategy.py of 2.x, strategies/fully_sharded_native.py of 1.x).
 bool Training::is_in_wrapper_forward() const {
-  return is_step_hook(hook_) && strategy_->accumulates_without_exchange();
+  return is_step_hook(hooks_.current()) && strategy_->accumulates_without_exchange();
 }
 
 // Where every rank holds all parameters between steps there is nothing to gather.
@@ -107,7 +107,7 @@ Task<Flow> Training::with_whole_parameters(const Statement& statement, Frame& fr
         site_of(statement),
         fmt::format("AssertionError: Cannot manually unshard parameters during forward/backward: "
                     "the wrapper's forward calls {} (use a hook such as on_train_batch_end)",
-                    hook_));
+                    hooks_.current()));
   }
   if (gathers && std::exchange(has_whole_parameters_, true)) {
     throw ProgramException(site_of(statement),
@@ -140,7 +140,8 @@ Program Training::decide(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   bool decision =
       co_await interpreter_.expressions().condition_of(statement.expression->value, frame, site);
-  decision = co_await reduce_boolean_decision(decision, value_or(statement.all, true), site);
+  decision =
+      co_await collectives_.reduce_boolean_decision(decision, value_or(statement.all, true), site);
   if (statement.result) {
     interpreter_.names().bind(statement.result->value, Variable{Value(decision)}, frame);
   }

@@ -35,7 +35,7 @@ bool Training::holds_forward(std::string_view hook) const {
 }
 
 Task<Flow> Training::step(std::string_view hook, Frame& frame) {
-  co_await begin_hook(hook);
+  co_await hooks_.begin(hook);
   forwarded_ = false;
   factor_of_copies_.reset();
   if (strategy_->steps_on_copies()) {
@@ -47,7 +47,7 @@ Task<Flow> Training::step(std::string_view hook, Frame& frame) {
   if (!holds_forward(hook) && program_.network->modules.empty()) {
     co_await forward(nullptr, frame);
   }
-  co_return co_await run_hook(hook, frame);
+  co_return co_await hooks_.run_body(hook, frame);
 }
 
 void Training::enter_batch(const Batch& batch, const LoaderSettings& loader) {
@@ -69,7 +69,7 @@ Program Training::evaluation_batch(std::string_view step_hook) {
   co_await step(step_hook, frame);
   const std::string step_end = std::string(step_hook) + "_end";
   co_await end_step(step_end, frame);
-  leave_hook(step_hook, frame);
+  hooks_.leave(step_hook, frame);
   forward_done_ = false;
 }
 

@@ -39,10 +39,10 @@ void Schedulers::begin() {
   schedulers_.clear();
   const TrainingProgram& program = training_.program();
   groups_.clear();
-  training_.forget_momenta();
+  training_.rates().forget_momenta();
   for (size_t optimizer = 0; optimizer < program.plan.optimizers.size(); ++optimizer) {
     const OptimizerPlan& plan = program.plan.optimizers[optimizer];
-    training_.set_learning_rate(optimizer, plan.lr);
+    training_.rates().set_learning_rate(optimizer, plan.lr);
     groups_.push_back({.momentum = first_momentum(plan)});
   }
   for (const SchedulerSettings& settings : program.schedulers) {
@@ -51,7 +51,8 @@ void Schedulers::begin() {
           add_monitor(training_.log(), settings.name, settings.monitor, settings.site);
       schedulers_.push_back({&settings, PlateauSchedule(settings), log});
     } else if (settings.counts_iterations()) {
-      const IterationSchedule schedule(settings, training_.learning_rate(settings.optimizer));
+      const IterationSchedule schedule(settings,
+                                       training_.rates().learning_rate(settings.optimizer));
       take(settings, schedule, schedule.initial());
       schedulers_.push_back({&settings, schedule, 0});
     } else {
@@ -63,16 +64,16 @@ void Schedulers::begin() {
 }
 
 ParameterGroup& Schedulers::group_with_rate(size_t optimizer) {
-  groups_[optimizer].rate = training_.learning_rate(optimizer);
-  groups_[optimizer].momentum = training_.momentum(optimizer);
+  groups_[optimizer].rate = training_.rates().learning_rate(optimizer);
+  groups_[optimizer].momentum = training_.rates().momentum(optimizer);
   return groups_[optimizer];
 }
 
 void Schedulers::take(size_t optimizer) {
   const ParameterGroup& group = groups_[optimizer];
-  training_.set_learning_rate(optimizer, group.rate);
-  if (group.momentum != training_.momentum(optimizer)) {
-    training_.set_momentum(optimizer, {group.momentum});
+  training_.rates().set_learning_rate(optimizer, group.rate);
+  if (group.momentum != training_.rates().momentum(optimizer)) {
+    training_.rates().set_momentum(optimizer, {group.momentum});
   }
 }
 
@@ -85,10 +86,10 @@ void Schedulers::take(const SchedulerSettings& settings, const IterationSchedule
             (settings.kind == SchedulerKind::one_cycle ? "(cycle_first_step_size is 0)"
                                                        : "(total_num_steps is warmup_num_steps)"));
   }
-  training_.set_learning_rate(settings.optimizer, rate);
+  training_.rates().set_learning_rate(settings.optimizer, rate);
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[settings.optimizer];
   if (const auto betas = schedule.betas(); betas && has_betas(optimizer)) {
-    training_.set_momentum(settings.optimizer, {betas->first, betas->second});
+    training_.rates().set_momentum(settings.optimizer, {betas->first, betas->second});
   }
 }
 
@@ -110,7 +111,7 @@ void Schedulers::restore(const std::vector<SavedObject>& saved) {
          "a checkpoint of the same schedulers");
   for (size_t index = 0; index < groups_.size(); ++index) {
     const std::vector<double>& numbers = saved[schedulers_.size() + index].numbers;
-    groups_[index] = {.rate = training_.learning_rate(index),
+    groups_[index] = {.rate = training_.rates().learning_rate(index),
                       .initial_rate = numbers.at(0) < 0 ? std::nullopt : std::optional(numbers[0]),
                       .momentum = numbers.at(1),
                       .highest_rate = numbers.at(2),
@@ -124,7 +125,7 @@ void Schedulers::restore(const std::vector<SavedObject>& saved) {
                schedulers_[index].schedule);
     const SchedulerSettings& settings = *schedulers_[index].settings;
     if (const auto* schedule = std::get_if<IterationSchedule>(&schedulers_[index].schedule)) {
-      take(settings, *schedule, training_.learning_rate(settings.optimizer));
+      take(settings, *schedule, training_.rates().learning_rate(settings.optimizer));
     }
   }
 }
@@ -186,11 +187,11 @@ Program Schedulers::step_with_hook(size_t index, std::optional<double> metric) {
   }
   in_hook_ = index;
   metric_of_hook_ = metric;
-  co_await training_.hook_with("lr_scheduler_step", frame);
-  training_.leave_hook("lr_scheduler_step", frame);
+  co_await training_.hooks().run_with("lr_scheduler_step", frame);
+  training_.hooks().leave("lr_scheduler_step", frame);
   in_hook_.reset();
   metric_of_hook_.reset();
-  if (!training_.has_hook("lr_scheduler_step")) {
+  if (!training_.hooks().has("lr_scheduler_step")) {
     step(schedulers_[index], metric, schedulers_[index].settings->site);
   }
 }
@@ -213,7 +214,7 @@ void Schedulers::step_by_program(std::optional<int64_t> number, std::optional<do
 
 void Schedulers::step(Scheduler& scheduler, std::optional<double> metric, SiteId site) {
   const SchedulerSettings& settings = *scheduler.settings;
-  const double before = training_.learning_rate(settings.optimizer);
+  const double before = training_.rates().learning_rate(settings.optimizer);
   if (auto* schedule = std::get_if<std::unique_ptr<TorchSchedule>>(&scheduler.schedule)) {
     (*schedule)->step(group_with_rate(settings.optimizer));
     take(settings.optimizer);
@@ -229,7 +230,7 @@ void Schedulers::step(Scheduler& scheduler, std::optional<double> metric, SiteId
   }
   const double after = std::get<PlateauSchedule>(scheduler.schedule).step(before, *metric);
   const bool reduced = after != before;
-  training_.set_learning_rate(settings.optimizer, after);
+  training_.rates().set_learning_rate(settings.optimizer, after);
   training_.log().monitors[scheduler.log].add(
       {training_.progress.epoch, training_.progress.global_step, *metric, reduced, reduced});
 }
