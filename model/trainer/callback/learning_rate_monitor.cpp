@@ -15,7 +15,7 @@ bool LearningRateMonitor::acts_on(CallbackHook hook) const {
 }
 
 bool LearningRateMonitor::is_due(bool at_step) const {
-  return !at_step || training_.should_update_logs();
+  return !at_step || training_.logger_rows().are_due();
 }
 
 // Schedulers come first, each with its optimizer where it steps; optimizers without one come
@@ -45,7 +45,7 @@ Program LearningRateMonitor::run(CallbackHook hook) {
   for (const auto& [name, value] : row_) {
     training_.log().metrics[name] = value;
   }
-  training_.log_row(row_, training_.progress.batches_that_stepped);
+  training_.logger_rows().add(row_, training_.progress.batches_that_stepped);
 }
 
 std::string LearningRateMonitor::next_name(size_t index,

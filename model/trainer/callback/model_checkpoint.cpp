@@ -233,7 +233,7 @@ Program ModelCheckpoint::save_last() {
   const std::string previous = std::exchange(last_path_, file);
   if (settings_.save_last == SaveLast::link && !last_saved_.empty() && settings_.save_top_k != 0) {
     files().insert(path_of(file));
-    co_await training_.keep_checkpoint(path_of(file), settings_.save_weights_only);
+    co_await training_.checkpoints().keep(path_of(file), settings_.save_weights_only);
     co_await training_.collectives().barrier(settings_.save_site);
   } else {
     co_await save(file, path_of(file));
@@ -262,7 +262,7 @@ Task<std::string> ModelCheckpoint::free_name(CheckpointName name, std::string ow
 }
 
 // Several of these callbacks may write into one folder.
-std::set<std::string>& ModelCheckpoint::files() { return training_.checkpoint_files; }
+std::set<std::string>& ModelCheckpoint::files() { return training_.checkpoints().files(); }
 
 std::string ModelCheckpoint::path_of(const std::string& file) const {
   return settings_.folder + "/" + file;
@@ -288,8 +288,8 @@ Task<bool> ModelCheckpoint::file_exists(std::string file) {
 }
 
 Program ModelCheckpoint::save(std::string file, std::string last) {
-  co_await training_.save_checkpoint(settings_.save_site, settings_.save_weights_only,
-                                     static_cast<int64_t>(path_of(file).size()), last);
+  co_await training_.checkpoints().save(settings_.save_site, settings_.save_weights_only,
+                                        static_cast<int64_t>(path_of(file).size()), last);
   files().insert(path_of(file));
   last_step_saved_ = training_.progress.global_step;
   last_saved_ = file;

@@ -1,14 +1,16 @@
-// `self.log` and `self.log_dict`.
+#include "model/trainer/loop/log_statements.hpp"
+
 #include <fmt/core.h>
 
-#include "model/trainer/loop/training.hpp"
 #include "model/user_program/sites.hpp"
 #include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
 namespace {
+
 using Kind = StatementKind;
+
 // fx_validator.py and module.py.
 void check_call(const LogCall& call, const LogRules& rules) {
   const auto fail = [&call](const std::string& message) {
@@ -35,47 +37,20 @@ void check_call(const LogCall& call, const LogRules& rules) {
 
 }  // namespace
 
-LogCall Training::log_call(const Statement& statement, const std::string& name) const {
-  const LogSpec& log = statement.log;
-  const LogRules rules = log_rules(hooks_.current());
-  const bool of_loader = results->loader() != LoggedResults::only_loader;
-  LogCall call;
-  call.name = name;
-  if (of_loader && value_or(log.add_dataloader_idx, true)) {
-    call.loader_suffix = fmt::format("/dataloader_idx_{}", results->loader());
-  }
-  call.on_step = value_or(log.on_step, rules.on_step);
-  call.on_epoch = value_or(log.on_epoch, rules.on_epoch);
-  call.sync =
-      value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
-  call.to_logger = value_or(log.logger, true);
-  call.to_progress_bar = value_or(log.prog_bar, false);
-  call.hook = hooks_.current();
-  call.rank_zero_only = value_or(log.rank_zero_only, false);
-  call.batch_size = batch_ == nullptr ? 1 : batch_->size();
-  const auto known = program_.log_sites.find(name);
-  const SiteId own = site_of(statement);
-  const LogSites sites = known != program_.log_sites.end() ? known->second : LogSites{own, own};
-  call.site = sites.step;
-  call.epoch_site = sites.epoch;
-  const std::string reduction = value_or(log.reduce_fx, std::string("mean"));
-  call.reduction = reduction == "sum"   ? LogReduction::sum
-                   : reduction == "min" ? LogReduction::min
-                   : reduction == "max" ? LogReduction::max
-                                        : LogReduction::mean;
-  check_call(call, rules);
-  return call;
-}
+LogStatements::LogStatements(const TrainingContext& context, const TrainerCollectives& collectives,
+                             const HookRunner& hooks, const BatchUnderWay& batch,
+                             MetricStatements& metrics, LoggedResults* const& results)
+    : program_(context.program),
+      log_(context.log),
+      interpreter_(context.interpreter),
+      collectives_(collectives),
+      hooks_(hooks),
+      batch_(batch),
+      metrics_(metrics),
+      results_(results) {}
 
-// logger_connector.py: the property reduces what the epoch has logged when it is first read.
-Program Training::refresh_callback_metrics() {
-  if (results != nullptr) {
-    co_await results->refresh();
-  }
-}
-
-Program Training::log_statement(const Statement& statement, Frame& frame) {
-  if (results == nullptr) {
+Program LogStatements::run(const Statement& statement, Frame& frame) {
+  if (results_ == nullptr) {
     throw ProgramException(site_of(statement), fmt::format("You can't `self.log()` in `{}`: no "
                                                            "loop runs",
                                                            hooks_.current()));
@@ -105,8 +80,8 @@ Program Training::log_statement(const Statement& statement, Frame& frame) {
   }
 }
 
-Program Training::log_value(const Statement& statement, const std::string& name,
-                            const Expression& expression, Frame& frame) {
+Program LogStatements::log_value(const Statement& statement, const std::string& name,
+                                 const Expression& expression, Frame& frame) {
   if (MetricInstance* const metric = metrics_.named(expression, frame)) {
     co_await log_metric(statement, name, metric);
     co_return;
@@ -131,13 +106,13 @@ Program Training::log_value(const Statement& statement, const std::string& name,
                                                     call.batch_size));
     }
   }
-  co_await results->log(call);
+  co_await results_->log(call);
 }
 
 // A metric object is computed at the end of the epoch, by itself over all ranks; sync_dist changes
 // nothing. A collection is logged by log_dict, a key per member.
-Program Training::log_metric(const Statement& statement, const std::string& name,
-                             MetricInstance* metric) {
+Program LogStatements::log_metric(const Statement& statement, const std::string& name,
+                                  MetricInstance* metric) {
   const MetricDefinition& definition = metric->definition();
   if (definition.is_collection() && statement.kind == Kind::log) {
     throw ProgramException(site_of(statement),
@@ -153,8 +128,40 @@ Program Training::log_metric(const Statement& statement, const std::string& name
     call.metric = &metric->objects()[i];
     call.state_sites = &program_.metric_sites.of(place, definition.name)[i];
     call.sync = false;
-    co_await results->log(call);
+    co_await results_->log(call);
   }
+}
+
+LogCall LogStatements::log_call(const Statement& statement, const std::string& name) const {
+  const LogSpec& log = statement.log;
+  const LogRules rules = log_rules(hooks_.current());
+  const bool of_loader = results_->loader() != LoggedResults::only_loader;
+  LogCall call;
+  call.name = name;
+  if (of_loader && value_or(log.add_dataloader_idx, true)) {
+    call.loader_suffix = fmt::format("/dataloader_idx_{}", results_->loader());
+  }
+  call.on_step = value_or(log.on_step, rules.on_step);
+  call.on_epoch = value_or(log.on_epoch, rules.on_epoch);
+  call.sync = value_or(log.sync_dist, false) && collectives_.distributed() &&
+              !value_or(log.rank_zero_only, false);
+  call.to_logger = value_or(log.logger, true);
+  call.to_progress_bar = value_or(log.prog_bar, false);
+  call.hook = hooks_.current();
+  call.rank_zero_only = value_or(log.rank_zero_only, false);
+  call.batch_size = batch_.size_or(1);
+  const auto known = program_.log_sites.find(name);
+  const SiteId own = site_of(statement);
+  const LogSites sites = known != program_.log_sites.end() ? known->second : LogSites{own, own};
+  call.site = sites.step;
+  call.epoch_site = sites.epoch;
+  const std::string reduction = value_or(log.reduce_fx, std::string("mean"));
+  call.reduction = reduction == "sum"   ? LogReduction::sum
+                   : reduction == "min" ? LogReduction::min
+                   : reduction == "max" ? LogReduction::max
+                                        : LogReduction::mean;
+  check_call(call, rules);
+  return call;
 }
 
 }  // namespace lockstep

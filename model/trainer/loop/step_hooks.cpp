@@ -1,15 +1,25 @@
-// A step hook on copies of the module, and what its outputs become (overrides/data_parallel.py).
+#include "model/trainer/loop/step_hooks.hpp"
+
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/strategy/data_parallel/device_copy.hpp"
-#include "model/trainer/loop/training.hpp"
+#include "model/user_program/sites.hpp"
 #include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
 namespace {
+
+using Kind = StatementKind;
+
+bool holds(const ProgramSpec& program, std::string_view hook, Kind kind) {
+  const Hook* const found = program.find(hook);
+  return found != nullptr && find_reached_statement(program, *found, kind) != nullptr;
+}
 
 // The return value of a step hook: `output`, else `loss`.
 const Variable* result_of(const Frame& frame) {
@@ -24,27 +34,59 @@ const Variable* result_of(const Frame& frame) {
 
 }  // namespace
 
+StepHooks::StepHooks(const TrainingContext& context, HookRunner& hooks, Progress& progress,
+                     BatchUnderWay& batch, ForwardGraphs& graphs, ModelForward& forward)
+    : rank_(context.rank),
+      program_(context.program),
+      log_(context.log),
+      strategy_(context.strategy),
+      interpreter_(context.interpreter),
+      hooks_(hooks),
+      progress_(progress),
+      batch_(batch),
+      graphs_(graphs),
+      forward_(forward) {}
+
+Task<Flow> StepHooks::step(std::string_view hook, Frame& frame) {
+  co_await hooks_.begin(hook);
+  forward_.begin_step();
+  factor_of_copies_.reset();
+  if (strategy_.steps_on_copies()) {
+    // Manual optimization, which dp does not know, has one backward for all copies.
+    const bool once =
+        program_.scenario->program && holds(*program_.scenario->program, hook, Kind::backward);
+    co_return co_await step_on_copies(hook, frame, once);
+  }
+  if (!holds_forward(hook) && program_.network->modules.empty()) {
+    co_await forward_.run(nullptr, frame);
+  }
+  co_return co_await hooks_.run_body(hook, frame);
+}
+
+bool StepHooks::holds_forward(std::string_view hook) const {
+  return program_.scenario->program && holds(*program_.scenario->program, hook, Kind::forward);
+}
+
 // Each copy has names and a part of the batch of its own; what it binds to the module goes with it.
 // `once`: the first represents all, with the whole batch.
-Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool once) {
-  const int64_t whole_size = progress.batch_size;
+Task<Flow> StepHooks::step_on_copies(std::string_view hook, Frame& frame, bool once) {
+  const int64_t whole_size = progress_.batch_size;
   const std::vector<Batch> parts =
-      once ? std::vector<Batch>{*whole_batch_} : strategy_->parts(*whole_batch_);
+      once ? std::vector<Batch>{batch_.whole()} : strategy_.parts(batch_.whole());
   Variable::List returned;
   bool returns_loss = false;
   Flow flow = Flow::next;
-  for (part_ = 0; part_ < parts.size(); ++part_) {
-    batch_ = &parts[part_];
-    progress.batch_size = batch_->size();
-    columns_.begin_batch();
+  for (size_t copy = 0; copy < parts.size(); ++copy) {
+    batch_.take_part(copy, parts[copy]);
+    progress_.batch_size = batch_.batch().size();
     interpreter_.names().begin_replica();
     Frame names;
     if (!holds_forward(hook)) {
-      co_await forward(nullptr, names);
+      co_await forward_.run(nullptr, names);
     }
     flow = co_await hooks_.run_body(hook, names);
     interpreter_.names().end_replica();
-    if (training_ && !once && program_.trainer.automatic_optimization) {
+    if (batch_.trains() && !once && program_.trainer.automatic_optimization) {
       co_await note_factor(hook, names);
     }
     if (const Variable* const result = result_of(names)) {
@@ -53,18 +95,16 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
     returns_loss = names.count("output") == 0;
     hooks_.leave(hook, names);
   }
-  part_ = 0;
-  batch_ = whole_batch_;
-  progress.batch_size = whole_size;
-  columns_.begin_batch();
-  if (program_.plan.loss_of_whole_batch && forward_done_) {
-    frame["loss"] = Variable{loss_tensor()};
+  batch_.take_whole();
+  progress_.batch_size = whole_size;
+  if (program_.plan.loss_of_whole_batch && forward_.is_done()) {
+    frame["loss"] = Variable{forward_.loss_tensor()};
   }
   if (returned.size() != parts.size()) {
     co_return flow;
   }
   if (hook == "training_step" && returns_loss && !hooks_.has("training_step_end")) {
-    frame["loss"] = Variable{copied(strategy_->loss(), {})};  // the strategy reduces it
+    frame["loss"] = Variable{forward_.copied(strategy_.loss(), {})};  // the strategy reduces it
   } else {
     frame["output"] = gathered(returned);
   }
@@ -72,7 +112,7 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
 }
 
 // Strategies have one backward for all copies.
-Program Training::note_factor(std::string_view hook, const Frame& names) {
+Program StepHooks::note_factor(std::string_view hook, const Frame& names) {
   const std::optional<double> before = std::exchange(factor_of_copies_, std::nullopt);
   const BackwardStart start = co_await start_of_returned(hook, names);
   if (!start.of_output.empty()) {
@@ -86,8 +126,24 @@ Program Training::note_factor(std::string_view hook, const Frame& names) {
   factor_of_copies_ = factor;
 }
 
+// Automatic optimization calls backward on what training_step returns. What training_step_end
+// of 1.x makes of it counts as its loss itself.
+Task<BackwardStart> StepHooks::start_of_returned(std::string_view hook, const Frame& frame) {
+  BackwardStart start;
+  start.of_loss = factor_of_copies_.value_or(1);
+  const auto loss = frame.find("loss");
+  if (factor_of_copies_ || loss == frame.end() || hooks_.has(std::string(hook) + "_end")) {
+    co_return start;
+  }
+  const Hook* own = hooks_.find(hook);
+  const SiteId site = own == nullptr ? no_site : site_of(own->place);
+  start =
+      co_await interpreter_.backward().gradient_of(loss->second.gradient, graphs_.results(), site);
+  co_return start;
+}
+
 // torch's gather: on the first device, one behind the other; scalars become a vector.
-Variable Training::gathered(const Variable::List& returned) {
+Variable StepHooks::gathered(const Variable::List& returned) {
   std::vector<TensorPointer> parts;
   int64_t rows = 0;
   for (const Variable& result : returned) {
@@ -122,7 +178,7 @@ Variable Training::gathered(const Variable::List& returned) {
 }
 
 // The hook gets what the step returned, and what it returns itself takes its place.
-Program Training::end_step(std::string_view hook, Frame& frame) {
+Program StepHooks::end_step(std::string_view hook, Frame& frame) {
   const Variable* result = result_of(frame);
   Frame names;
   if (result != nullptr) {
@@ -140,7 +196,7 @@ Program Training::end_step(std::string_view hook, Frame& frame) {
   const Variable* const own = result_of(names);
   result = own != nullptr ? own : result;
   if (result != nullptr) {
-    outputs.push_back(*result);
+    outputs_.push_back(*result);
   }
 }
 
