@@ -14,7 +14,7 @@ Program run(Rank& rank, std::shared_ptr<const BareProgram> program) {
   co_await interpreter.open();
   co_await interpreter.run(program->scenario->program->find("main")->statements, frame);
   interpreter.tell_unwaited();
-  co_await interpreter.synchronize();
+  co_await interpreter.streams().synchronize_all();
   co_await interpreter.close();
 }
 

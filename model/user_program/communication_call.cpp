@@ -1,21 +1,20 @@
-// Reads one communication statement: its data, peers, parts and result.
+#include "model/user_program/communication_call.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "model/expression/arithmetic.hpp"
-#include "model/user_program/interpreter.hpp"
+#include "model/user_program/named_streams.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
 namespace {
 
 using Kind = StatementKind;
-
-/// Data that is only a size carries values up to here; beyond, only the size counts.
-constexpr Bytes most_sized_values{int64_t{1} << 20};
 
 OpKind op_kind(Kind kind) {
   switch (kind) {
@@ -56,102 +55,32 @@ uint8_t home_of(StreamId on) {
 
 }  // namespace
 
-bool Interpreter::is_member(const Group& group) const {
-  return group.members.empty() ||
-         std::find(group.members.begin(), group.members.end(), rank_.id()) != group.members.end();
+CommunicationCalls::CommunicationCalls(const StatementParts& parts, GroupStatements& groups)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      log_(parts.context.log),
+      tensors_(parts.tensors),
+      checks_(parts.checks),
+      locations_(parts.locations),
+      tape_(parts.tape),
+      expressions_(parts.expressions),
+      groups_(groups) {}
+
+// All of NCCL's calls are issued on one stream, so that two groups that are entered in
+// a different order are reported: their kernels may each hold what the other's need.
+StreamId CommunicationCalls::stream_of_call(const Statement& statement, const Op& op) {
+  const bool has_queue = settings_.gloo && !statement.stream;
+  return has_queue ? gloo_queues_.of(op) : stream_of(settings_, statement, communication_stream);
 }
 
-int64_t Interpreter::index_in(const Group& group) const {
-  return group.members.empty() ? rank_.id()
-                               : std::find(group.members.begin(), group.members.end(), rank_.id()) -
-                                     group.members.begin();
+StreamId CommunicationCalls::stream_of_group(GroupId group) {
+  return settings_.gloo ? gloo_queues_.of_group(group) : communication_stream;
 }
 
-size_t Interpreter::size_of_group(const Group& group) const {
-  return group.members.empty() ? static_cast<size_t>(rank_.world_size()) : group.members.size();
-}
-
-Group Interpreter::group_of(const Statement& statement, Frame& frame) {
-  if (!statement.group || statement.group->value == "world") {
-    return {};
-  }
-  const Variable* variable = find(statement.group->value, frame);
-  const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
-  if (group == nullptr) {
-    fail(site_of(statement), fmt::format("`{}` is not a group here", statement.group->value),
-         "make it first with `new_group`");
-  }
-  return *group;
-}
-
-Task<TensorPointer> Interpreter::sized_data(const Statement& statement, Frame& frame) {
+Task<CommunicationCall> CommunicationCalls::with(const Statement& statement, Frame& frame,
+                                                 NamedTensor data) {
   const SiteId site = site_of(statement);
-  const CommunicationSpec& communication = statement.communication;
-  const int64_t elements =
-      co_await integer_of(communication.elements->value, frame, site, "`elements`");
-  if (elements < 0) {
-    fail(site, "`elements` is negative", "");
-  }
-  const DType dtype = value_or(communication.dtype, DType::fp32);
-  if (elements > most_sized_values.count() / size_of(dtype)) {
-    co_return tensors_.make_sized(dtype, {elements});
-  }
-  // Its content does not matter, so the statement keeps one until somebody else names it.
-  TensorPointer& kept = sized_[&statement];
-  if (!kept || kept.use_count() > 1 || kept->slice.elements != elements) {
-    kept = tensors_.make(dtype, {elements});
-  }
-  co_return kept;
-}
-
-Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, Frame& frame) {
-  NamedTensor data;
-  const CommunicationSpec& communication = statement.communication;
-  if (!communication.tensor) {
-    data.tensor = co_await sized_data(statement, frame);
-    co_return data;
-  }
-  const SiteId site = site_of(statement);
-  const Expression& expression = communication.tensor->value;
-  if (expression.root().kind == ExpressionNode::Kind::name) {
-    data.name = expression.root().name;
-    if (Variable* variable = find(data.name, frame)) {
-      data.gradient = variable->gradient;
-      if (const auto* tensor = std::get_if<TensorPointer>(&variable->content)) {
-        data.tensor = *tensor;
-        co_return data;
-      }
-    } else {
-      data.name.clear();  // a name of the rank or the trainer: its value is data, not storage
-    }
-  }
-  const Variable variable = co_await variable_of(expression, frame, site);
-  if (const auto* tensor = std::get_if<TensorPointer>(&variable.content)) {
-    data.tensor = *tensor;
-    data.gradient = variable.gradient;
-    co_return data;
-  }
-  const Value value = co_await read(variable, expression.text(), site);
-  try {
-    data.tensor = tensor_from(value, location_for(expression, frame));
-  } catch (const OperationError& error) {
-    fail(site, error.what(), error.remedy());
-  }
-  if (!data.name.empty()) {
-    bind(data.name, Variable{data.tensor, data.gradient}, frame);
-  }
-  co_return data;
-}
-
-Task<Interpreter::Call> Interpreter::call_of(const Statement& statement, Frame& frame) {
-  const NamedTensor data = co_await data_of(statement, frame);
-  co_return co_await call_with(statement, frame, data);
-}
-
-Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame& frame,
-                                               NamedTensor data) {
-  const SiteId site = site_of(statement);
-  const Group group = group_of(statement, frame);
+  const Group group = groups_.of(statement, frame);
   Call call;
   call.data = data.tensor;
   call.data_is_named = !data.name.empty();
@@ -161,8 +90,8 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.op.site = site;
   call.op.reduction = reduction_of(value_or(statement.communication.op, ReduceOp::sum));
   call.name = statement.result ? statement.result->value : data.name;
-  check_device_of_call(*data.tensor, site);
-  if (!is_member(group)) {
+  locations_.check_call(*data.tensor, site);
+  if (!group.has(rank_.id())) {
     call.does_nothing = true;
     log_.add({"LS105", site,
               fmt::format("rank {} is not a member of group `{}`: PyTorch warns and does nothing",
@@ -175,19 +104,40 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.stream = stream_of_call(statement, call.op);
   co_await set_splits(statement, frame, group, call);
   const bool in_place = is_in_place(call.op.kind) && !statement.result;
-  check_use(*call.data, data.name, site, in_place);
+  checks_.use(*call.data, data.name, site, in_place);
   const bool gets_all = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter;
   if (call.op.kind != OpKind::recv && !(gets_all && call.op.peer != rank_.id())) {
-    check_defined(*call.data, data.name, site);
+    checks_.defined(*call.data, data.name, site);
   }
   set_result(statement, group, call);
   call.gradient = gradient_through(statement, group, call, data.gradient);
   co_return call;
 }
 
+// The effect of PyTorch's collectives on a graph: those that write their data know nothing of it,
+// and of all others only all_gather with sync_grads has a backward.
+GradientPointer CommunicationCalls::gradient_through(const Statement& statement, const Group& group,
+                                                     const Call& call, GradientPointer data) {
+  if (call.in_place && call.op.kind != OpKind::recv) {
+    return data;
+  }
+  const bool flows = statement.kind == StatementKind::all_gather &&
+                     value_or(statement.communication.sync_grads, false);
+  if (!flows || !data) {
+    return nullptr;
+  }
+  const std::shared_ptr<GradientNode> node =
+      tape_.new_node(GradientNode::Kind::gathered, backward_site_of(statement));
+  node->group = group;
+  node->dtype = call.data->slice.dtype;
+  node->elements = call.result->slice.elements;
+  tape_.add_input(*node, "", std::move(data));
+  return node;
+}
+
 // Gloo has no AVG, and ProcessGroupGloo.cpp refuses it before PyTorch 2.8, which sums and divides
 // (pull request 149781); reduce_scatter of 2.6 and older did not pass the operation on, and summed.
-void Interpreter::check_reduction(const Statement& statement, Call& call) {
+void CommunicationCalls::check_reduction(const Statement& statement, Call& call) {
   if (!settings_.gloo || !reduces(call.op.kind) || call.op.reduction != Reduction::avg) {
     return;
   }
@@ -208,16 +158,16 @@ void Interpreter::check_reduction(const Statement& statement, Call& call) {
       "Cannot use ReduceOp.AVG with Gloo before torch 2.8; use sum and divide by world_size");
 }
 
-Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Group& group,
-                              Call& call) {
+Program CommunicationCalls::set_peer(const Statement& statement, Frame& frame, const Group& group,
+                                     Call& call) {
   const SiteId site = site_of(statement);
   const CommunicationSpec& communication = statement.communication;
   const bool from_source = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter ||
                            call.op.kind == OpKind::recv;
   if (call.op.kind == OpKind::send || call.op.kind == OpKind::recv) {
     if (communication.tag) {
-      call.op.tag =
-          static_cast<int32_t>(co_await integer_of(communication.tag->value, frame, site, "`tag`"));
+      call.op.tag = static_cast<int32_t>(
+          co_await expressions_.integer_of(communication.tag->value, frame, site, "`tag`"));
     }
   } else if (!has_root(call.op.kind)) {
     co_return;
@@ -228,7 +178,7 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
   }
   const Given<Expression>& given = from_source ? communication.src : communication.dst;
   const int64_t peer =
-      given ? co_await integer_of(given->value, frame, site, "a rank") : int64_t{0};
+      given ? co_await expressions_.integer_of(given->value, frame, site, "a rank") : int64_t{0};
   const bool in_group =
       group.members.empty()
           ? peer >= 0 && peer < rank_.world_size()
@@ -245,20 +195,20 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
 }
 
 // Sizes are rows of the first dimension; operations count elements. Returns the rows in all.
-Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& sizes, Frame& frame,
-                                      const Group& group, Call& call) {
+Task<int64_t> CommunicationCalls::add_splits(const std::vector<Placed<Expression>>& sizes,
+                                             Frame& frame, const Group& group, Call& call) {
   const SiteId site = call.op.site;
-  if (sizes.size() != size_of_group(group)) {
-    fail(site,
-         fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
-                     size_of_group(group)),
-         "give one for each rank of the group");
+  if (sizes.size() != group.size(rank_.world_size())) {
+    fail_at(log_, site,
+            fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
+                        group.size(rank_.world_size())),
+            "give one for each rank of the group");
   }
   int64_t rows = 0;
   for (const Placed<Expression>& size : sizes) {
-    const int64_t count = co_await integer_of(size.value, frame, site, "a split size");
+    const int64_t count = co_await expressions_.integer_of(size.value, frame, site, "a split size");
     if (count < 0) {
-      fail(site, "a split size is negative", "");
+      fail_at(log_, site, "a split size is negative", "");
     }
     rows += count;
     call.splits.push_back(count * row_size(call.data->shape));
@@ -266,11 +216,11 @@ Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& siz
   co_return rows;
 }
 
-Program Interpreter::set_splits(const Statement& statement, Frame& frame, const Group& group,
-                                Call& call) {
+Program CommunicationCalls::set_splits(const Statement& statement, Frame& frame, const Group& group,
+                                       Call& call) {
   const SiteId site = call.op.site;
   const CommunicationSpec& communication = statement.communication;
-  const auto ranks = static_cast<int64_t>(size_of_group(group));
+  const auto ranks = static_cast<int64_t>(group.size(rank_.world_size()));
   const std::vector<int64_t>& shape = call.data->shape;
   const bool divides = call.op.kind == OpKind::reduce_scatter ||
                        call.op.kind == OpKind::all_to_all || call.op.kind == OpKind::scatter;
@@ -282,8 +232,8 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
       !communication.input_split_sizes.empty() || !communication.output_split_sizes.empty();
   if (!given || call.op.kind == OpKind::scatter) {
     if (rows % ranks != 0) {
-      fail(site, fmt::format("{} rows cannot be divided into {} equal parts", rows, ranks),
-           "give split sizes, or a different number of elements");
+      fail_at(log_, site, fmt::format("{} rows cannot be divided into {} equal parts", rows, ranks),
+              "give split sizes, or a different number of elements");
     }
     co_return;
   }
@@ -294,8 +244,9 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
     sent = co_await add_splits(communication.input_split_sizes, frame, group, call);
   }
   if (sent != rows) {
-    fail(site, fmt::format("the input split sizes add up to {}, the data has {} rows", sent, rows),
-         "");
+    fail_at(log_, site,
+            fmt::format("the input split sizes add up to {}, the data has {} rows", sent, rows),
+            "");
   }
   if (call.op.kind == OpKind::all_to_all) {
     if (communication.output_split_sizes.empty()) {
@@ -308,8 +259,8 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
 }
 
 // Sets the result, what is read and written, and the payload as Op::bytes counts it.
-void Interpreter::set_result(const Statement& statement, const Group& group, Call& call) {
-  const auto ranks = static_cast<int64_t>(size_of_group(group));
+void CommunicationCalls::set_result(const Statement& statement, const Group& group, Call& call) {
+  const auto ranks = static_cast<int64_t>(group.size(rank_.world_size()));
   const OpKind kind = call.op.kind;
   const Slice& data = call.data->slice;
   const bool sized = data.buffer == no_buffer;
@@ -338,7 +289,7 @@ void Interpreter::set_result(const Statement& statement, const Group& group, Cal
     shape.front() = std::accumulate(received, call.splits.end(), int64_t{0}) /
                     std::max<int64_t>(1, row_size(shape));
   } else if (kind == OpKind::reduce_scatter && !call.splits.empty()) {
-    const auto own = static_cast<size_t>(index_in(group));
+    const auto own = static_cast<size_t>(group.index_of(rank_.id()));
     shape.front() = call.splits[own] / std::max<int64_t>(1, row_size(shape));
   } else if (kind != OpKind::all_to_all && !shape.empty()) {
     shape.front() /= ranks;

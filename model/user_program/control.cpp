@@ -7,6 +7,7 @@
 #include "model/scenario/program_spec.hpp"
 #include "model/user_program/interpreter.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -20,13 +21,13 @@ constexpr size_t most_threads = 1000;
 
 // The names of a function are those of its caller: a function here has no arguments.
 Task<Flow> Interpreter::call_function(const Statement& statement, Frame& frame) {
-  const Hook* function = settings_.functions->find_function(statement.name->value);
+  const Hook* function = context_.settings.functions->find_function(statement.name->value);
   ensure(function != nullptr, "the loader has found every function");
   if (calls_open_ == most_calls_open) {
-    fail(site_of(statement),
-         fmt::format("maximum recursion depth exceeded: `{}` is the {}th call inside of others",
-                     function->name, most_calls_open + 1),
-         "end the recursion with `if` and `return`");
+    fail_at(context_.log, site_of(statement),
+            fmt::format("maximum recursion depth exceeded: `{}` is the {}th call inside of others",
+                        function->name, most_calls_open + 1),
+            "end the recursion with `if` and `return`");
   }
   ++calls_open_;
   std::exception_ptr failure;
@@ -44,7 +45,7 @@ Task<Flow> Interpreter::call_function(const Statement& statement, Frame& frame) 
 
 // What Python's `except Exception` catches. The log keeps no error that the user has caught.
 Task<Flow> Interpreter::attempt(const Statement& statement, Frame& frame) {
-  const std::vector<StatementFinding> before = log_.findings;
+  const std::vector<StatementFinding> before = context_.log.findings;
   bool caught = false;
   Flow flow = Flow::next;
   try {
@@ -52,13 +53,13 @@ Task<Flow> Interpreter::attempt(const Statement& statement, Frame& frame) {
   } catch (const ProgramExit&) {
     throw;
   } catch (const ProgramException&) {
-    if (!log_.findings.empty() && log_.findings.back().code == "unsupported") {
+    if (!context_.log.findings.empty() && context_.log.findings.back().code == "unsupported") {
       throw;
     }
     caught = true;
   } catch (const RankFailure& error) {
     // Gloo raises where a peer has gone; NCCL's watchdog ends the process.
-    if (!settings_.gloo || error.outcome() != Outcome::failed) {
+    if (!context_.settings.gloo || error.outcome() != Outcome::failed) {
       throw;
     }
     caught = true;
@@ -66,7 +67,7 @@ Task<Flow> Interpreter::attempt(const Statement& statement, Frame& frame) {
   if (!caught) {
     co_return flow;
   }
-  std::erase_if(log_.findings, [&](const StatementFinding& finding) {
+  std::erase_if(context_.log.findings, [&](const StatementFinding& finding) {
     const bool is_error = finding.code == "evaluation" || finding.code == "unbound";
     return is_error && std::ranges::none_of(before, [&](const StatementFinding& known) {
              return known.code == finding.code && known.site == finding.site;
@@ -79,25 +80,23 @@ Task<Flow> Interpreter::attempt(const Statement& statement, Frame& frame) {
 // raised, as `Future.result()` of concurrent.futures does.
 Program Interpreter::run_threads(const Statement& statement, Frame& frame) {
   if (threads_started_ + statement.body.size() > most_threads) {
-    lack(site_of(statement), fmt::format("more than {} host threads of one rank", most_threads),
-         "start fewer of them");
+    lack_at(context_.log, site_of(statement),
+            fmt::format("more than {} host threads of one rank", most_threads),
+            "start fewer of them");
   }
   threads_started_ += statement.body.size();
   std::vector<Ticket> ended;
   std::vector<LaneId> lanes;
   std::vector<std::shared_ptr<std::exception_ptr>> failures;
   for (const Statement& thread : statement.body) {
-    ended.push_back(rank_.promise());
+    ended.push_back(context_.rank.promise());
     failures.push_back(std::make_shared<std::exception_ptr>());
     lanes.push_back(
-        rank_.start_lane(run_thread(thread, frame, ended.back(), failures.back())).id());
-    calls_of_threads_[lanes.back()];
+        context_.rank.start_lane(run_thread(thread, frame, ended.back(), failures.back())).id());
+    threads_.begin(lanes.back());
   }
-  co_await rank_.settle_all(ended);
-  check_thread_order(statement, lanes);
-  for (const LaneId lane : lanes) {
-    calls_of_threads_.erase(lane);
-  }
+  co_await context_.rank.settle_all(ended);
+  threads_.end(statement, lanes);
   for (const auto& failure : failures) {
     if (*failure) {
       std::rethrow_exception(*failure);
@@ -112,32 +111,7 @@ Program Interpreter::run_thread(const Statement& thread, Frame& frame, Ticket do
   } catch (const ProgramException&) {
     *failure = std::current_exception();
   }
-  rank_.fulfil(done);
-}
-
-void Interpreter::note_call_of_thread(OpKind kind, GroupId group, SiteId site) {
-  const auto thread = calls_of_threads_.find(rank_.port().lane());
-  if (thread != calls_of_threads_.end() && is_collective(kind)) {
-    thread->second.try_emplace(group, site);
-  }
-}
-
-// Calls of one group are matched by their order, which two threads do not agree on.
-void Interpreter::check_thread_order(const Statement& statement, const std::vector<LaneId>& lanes) {
-  std::map<GroupId, SiteId> first;
-  for (const LaneId lane : lanes) {
-    for (const auto& [group, site] : calls_of_threads_[lane]) {
-      const auto [known, is_new] = first.try_emplace(group, site);
-      if (!is_new) {
-        log_.add({"LS103", site,
-                  fmt::format("two host threads of `{}` call collectives of one group: the "
-                              "scheduler of the operating system decides which comes first, on "
-                              "each rank anew",
-                              name_of(statement.kind)),
-                  "give each thread a group of its own (new_group), or call from one thread"});
-      }
-    }
-  }
+  context_.rank.fulfil(done);
 }
 
 }  // namespace lockstep

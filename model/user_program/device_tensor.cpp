@@ -110,7 +110,7 @@ bool TensorStore::is_exposed(const DeviceTensor& tensor) const {
     switch (exposure->second.until) {
       case Exposure::Until::dropped: return true;
       case Exposure::Until::waited: return exposure->second.work->waited;
-      // One more is the interpreter's own list of work to wait for, and one is `handle`.
+      // One more is that of StartedWork, and one is `handle`.
       case Exposure::Until::work_dies: return handle.use_count() <= 2 || handle->waited;
     }
     return false;

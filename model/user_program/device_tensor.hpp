@@ -22,7 +22,7 @@ struct PendingWork {
   SiteId site{};            ///< of the statement that started it
   std::string_view call{};  ///< its name, "all_reduce"
   bool is_message = false;
-  bool holds_host = false;  ///< a barrier: whoever waits for it holds the host
+  bool holds_host = false;          ///< a barrier: whoever waits for it holds the host
   std::optional<int64_t> handle{};  ///< of Horovod: what the host waits for, in place of `ticket`
 };
 
@@ -108,8 +108,9 @@ class TensorStore {
   void remember(ProgramMemory& memory) const;
   static void remember(const DeviceTensor& tensor, ProgramMemory& memory);
 
-  /// Names that go from here on go at this statement.
-  void drops_at(SiteId site) { dropped_->site = site; }
+  /// A statement begins: names that go from here on go there.
+  void begins(SiteId site) { dropped_->site = site; }
+  SiteId site() const { return dropped_->site; }
   /// The streams whose later work may get memory of dropped tensors that other streams still use.
   std::vector<StreamId> homes_of_exposed() const;
   /// Releases these tensors, as an allocator does that knows only the stream of its allocation.

@@ -1,28 +1,55 @@
-// Statements that make groups of ranks.
+#include "model/user_program/group_statements.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "model/user_program/interpreter.hpp"
+#include "model/user_program/rank_names.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
-Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, Frame& frame) {
+GroupStatements::GroupStatements(const StatementParts& parts)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      log_(parts.context.log),
+      streams_(parts.streams),
+      names_(parts.names),
+      expressions_(parts.expressions) {}
+
+Group GroupStatements::of(const Statement& statement, Frame& frame) {
+  if (!statement.group || statement.group->value == "world") {
+    return {};
+  }
+  const Variable* variable = names_.find(statement.group->value, frame);
+  const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
+  if (group == nullptr) {
+    fail_at(log_, site_of(statement),
+            fmt::format("`{}` is not a group here", statement.group->value),
+            "make it first with `new_group`");
+  }
+  return *group;
+}
+
+Task<std::vector<int64_t>> GroupStatements::members_of(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   std::vector<int64_t> members;
   for (const Placed<Expression>& expression : statement.ranks) {
-    const int64_t member = co_await integer_of(expression.value, frame, site, "a rank");
+    const int64_t member =
+        co_await expressions_.integer_of(expression.value, frame, site, "a rank");
     members.push_back(member);
   }
   if (statement.ranks_expression) {
-    const Value list = co_await value_of(statement.ranks_expression->value, frame, site);
+    const Value list =
+        co_await expressions_.value_of(statement.ranks_expression->value, frame, site);
     if (!list.is(Value::Kind::list)) {
-      fail(site, fmt::format("`ranks` is a {}, not a list", type_of(list)), "write [0, 1]");
+      fail_at(log_, site, fmt::format("`ranks` is a {}, not a list", type_of(list)),
+              "write [0, 1]");
     }
     for (const Value& item : list.list()) {
       if (!item.is(Value::Kind::integer)) {
-        fail(site, "`ranks` holds values that are not ranks", "write [0, 1]");
+        fail_at(log_, site, "`ranks` holds values that are not ranks", "write [0, 1]");
       }
       members.push_back(item.integer());
     }
@@ -39,23 +66,41 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
   co_return members;
 }
 
-Program Interpreter::new_group(const Statement& statement, Frame& frame) {
+// A rank computes the others' colours to know how large its group will be, as a program that calls
+// ncclCommSplit does; names other than those of the rank are taken to be the same everywhere.
+std::vector<int32_t> GroupStatements::members_of_color(const Statement& statement, Frame& frame,
+                                                       int64_t color) {
+  const Expression& expression = statement.color->value;
   const SiteId site = site_of(statement);
-  if (lacks_process_group()) {
-    raise_without_group(site);
+  if (expression.uses_random() || expression.uses_unknown()) {
+    fail_at(log_, site, "`color` depends on chance", "let it depend on the rank only");
   }
+  std::vector<int32_t> members;
+  for (int32_t other = 0; color >= 0 && other < rank_.world_size(); ++other) {
+    const Place place = place_of_other(rank_.place(), settings_.ranks_of_nodes, other);
+    if (expressions_.integer_at(place, expression, frame, site, "`color`") == color) {
+      members.push_back(other);
+    }
+  }
+  if (color < 0) {
+    members.push_back(any_rank);  // nobody: this rank is in no group
+  }
+  return members;
+}
+
+Program GroupStatements::new_group(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
   Group group;
   std::vector<int64_t> members;
   int64_t color = 0;
   if (statement.color) {
-    color = co_await integer_of(statement.color->value, frame, site, "`color`");
+    color = co_await expressions_.integer_of(statement.color->value, frame, site, "`color`");
     group.members = members_of_color(statement, frame, color);
   } else {
     members = co_await members_of(statement, frame);
     group.members.assign(members.begin(), members.end());
   }
-  std::vector<Ticket> after = take_waits(communication_stream);
-  after.push_back(tail_of_compute(site));
+  const std::vector<Ticket> after = streams_.take_waits_after_compute(communication_stream, site);
   const CommunicationOptions options{communication_stream, After(after), site};
   const Rank::NewGroup made =
       statement.color
@@ -63,9 +108,9 @@ Program Interpreter::new_group(const Statement& statement, Frame& frame) {
                               options)
           : rank_.new_group(world_group, members, options);
   group.id = made.group;
-  submitted(communication_stream, made.ready);
-  co_await settle(made.ready, communication_stream);
-  bind(statement.result->value, Variable{group}, frame);
+  streams_.submitted(communication_stream, made.ready);
+  co_await streams_.settle(made.ready, communication_stream);
+  names_.bind(statement.result->value, Variable{group}, frame);
 }
 
 }  // namespace lockstep

@@ -7,6 +7,8 @@
 
 #include "model/expression/arithmetic.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_count.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -25,45 +27,33 @@ class Inside {
 };
 
 constexpr uint32_t most_repetitions = 1u << 30;
-constexpr int64_t statements_between_looks = 64;
 
 }  // namespace
 
-StreamId stream_named(const ProgramSettings& settings, const std::string& name) {
-  if (name == "comm") {
-    return communication_stream;
-  }
-  if (name == "compute") {
-    return compute_stream;
-  }
-  const auto found = settings.queues.find(name);
-  ensure(found != settings.queues.end(), "every stream of a scenario has a queue");
-  return stream(found->second);
-}
-
 Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log,
                          TrainerScope* trainer)
-    : rank_(rank),
-      settings_(settings),
-      log_(log),
-      trainer_(trainer),
+    : context_{rank, settings, log, trainer},
       tensors_(rank),
-      named_(rank) {}
+      streams_(rank, tensors_),
+      names_(context_, tensors_, streams_),
+      checks_(log, tensors_),
+      locations_(context_, names_),
+      tape_(names_),
+      backward_(context_, tensors_, streams_),
+      expressions_(context_, names_, tape_, {tensors_, streams_, checks_, locations_}),
+      started_(context_, tensors_),
+      threads_(context_),
+      communication_(parts()),
+      device_(parts()) {}
 
-void Interpreter::count_statement() {
-  if (++log_.statements > settings_.statement_limit) {
-    log_.statement_limit_reached = true;
-    throw StatementLimit(settings_.statement_limit);
-  }
-  if (settings_.stop_asked && log_.statements % statements_between_looks == 0 &&
-      settings_.stop_asked()) {
-    throw StopAsked();
-  }
+StatementParts Interpreter::parts() {
+  return {context_,   tensors_, streams_,     names_,   checks_,
+          locations_, tape_,    expressions_, started_, threads_};
 }
 
 Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& frame) {
   for (const Statement& statement : statements) {
-    count_statement();
+    count_statement(context_.settings, context_.log);
     Flow flow = Flow::next;
     try {
       flow = co_await execute(statement, frame);
@@ -74,7 +64,7 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
       // An allocation does not know for which statement it is made.
       throw OutOfMemory(site_of(statement), error.asked(), error.held(), error.capacity());
     }
-    release_exposed();
+    streams_.release_exposed();
     if (flow == Flow::returned) {
       co_return Flow::returned;
     }
@@ -84,14 +74,14 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
 
 Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
   using Kind = StatementKind;
-  site_ = site_of(statement);
-  if (settings_.value_budget != nullptr) {
-    settings_.value_budget->executing(site_);
-    if (settings_.value_budget->exceeded()) {
+  const SiteId site = site_of(statement);
+  if (context_.settings.value_budget != nullptr) {
+    context_.settings.value_budget->executing(site);
+    if (context_.settings.value_budget->exceeded()) {
       throw StopAsked();
     }
   }
-  tensors_.drops_at(site_);
+  tensors_.begins(site);
   switch (statement.kind) {
     case Kind::all_reduce:
     case Kind::reduce_scatter:
@@ -102,63 +92,66 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::gather:
     case Kind::all_to_all:
     case Kind::send:
-    case Kind::recv: co_await communicate(statement, frame); break;
+    case Kind::recv:
     case Kind::batch_isend_irecv:
-    case Kind::grouped: co_await communicate_grouped(statement, frame); break;
-    case Kind::barrier: co_await barrier(statement, frame); break;
-    case Kind::join: co_await meet(statement, RequestKind::join); break;
-    case Kind::new_group: co_await new_group(statement, frame); break;
-    case Kind::wait: co_await wait(statement, frame); break;
-    case Kind::wait_stream: wait_stream(statement); break;
-    case Kind::synchronize:
-      if (statement.stream) {
-        co_await synchronize(stream_of(statement, compute_stream), site_of(statement));
-      } else {
-        co_await synchronize();
-      }
-      break;
-    case Kind::empty_cache: co_await synchronize(); break;
-    case Kind::item: co_await item(statement, frame); break;
-    case Kind::kernel: co_await kernel(statement, frame); break;
-    case Kind::host: co_await host(statement, frame); break;
-    case Kind::copy: co_await copy(statement, frame); break;
+    case Kind::grouped:
+    case Kind::barrier:
+    case Kind::join:
+    case Kind::new_group:
+    case Kind::wait: co_await communication_.run(statement, frame); break;
+    case Kind::wait_stream: device_.wait_stream(statement); break;
+    case Kind::synchronize: co_await device_.synchronize(statement); break;
+    case Kind::empty_cache: co_await streams_.synchronize_all(); break;
+    case Kind::item: co_await device_.item(statement, frame); break;
+    case Kind::kernel: co_await device_.kernel(statement, frame); break;
+    case Kind::host: co_await device_.host(statement, frame); break;
+    case Kind::copy: co_await device_.copy(statement, frame); break;
     case Kind::let: co_await assign(statement, frame); break;
     case Kind::append: co_await append(statement, frame); break;
-    case Kind::del: unbind(statement, frame); break;
+    case Kind::del:
+      for (const std::string& name : statement.names->value) {
+        names_.unbind(name, frame, site);
+      }
+      break;
     case Kind::assertion: co_await check_assertion(statement, frame); break;
     case Kind::branch: co_return co_await branch(statement, frame);
     case Kind::repeat: co_return co_await repeat(statement, frame);
     case Kind::return_hook: co_return Flow::returned;
-    case Kind::raise:
-      throw ProgramException(site_of(statement), value_or(statement.text, std::string()));
+    case Kind::raise: throw ProgramException(site, value_or(statement.text, std::string()));
     case Kind::call: co_return co_await call_function(statement, frame);
     case Kind::attempt: co_return co_await attempt(statement, frame);
     case Kind::threads: co_await run_threads(statement, frame); break;
     default:
-      ensure(trainer_ != nullptr, "a bare program has no statement of the trainer");
-      co_return co_await trainer_->run(statement, frame);
+      ensure(context_.trainer != nullptr, "a bare program has no statement of the trainer");
+      co_return co_await context_.trainer->run(statement, frame);
   }
   co_return Flow::next;
 }
 
+void Interpreter::leave(Frame& frame, SiteId hook) {
+  tensors_.begins(hook);
+  frame.clear();
+  streams_.release_exposed();
+}
+
 Task<Flow> Interpreter::branch(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  const bool holds = co_await condition_of(statement.expression->value, frame, site);
-  const uint32_t taken = rank_.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
+  const bool holds = co_await expressions_.condition_of(statement.expression->value, frame, site);
+  const uint32_t taken = context_.rank.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
   const Inside inside(guards_);
   co_return co_await run(taken == 1 ? statement.body : statement.otherwise, frame);
 }
 
 Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  const int64_t asked =
-      co_await integer_of(statement.expression->value, frame, site, "the number of repetitions");
+  const int64_t asked = co_await expressions_.integer_of(statement.expression->value, frame, site,
+                                                         "the number of repetitions");
   const auto local = static_cast<uint32_t>(std::clamp<int64_t>(asked, 0, most_repetitions - 1));
-  const uint32_t count = rank_.choose(site, ChoiceKind::repeat, most_repetitions, local);
+  const uint32_t count = context_.rank.choose(site, ChoiceKind::repeat, most_repetitions, local);
   for (uint32_t index = 0; index < count; ++index) {
-    count_statement();
+    count_statement(context_.settings, context_.log);
     if (statement.result) {
-      bind(statement.result->value, Variable{Value(index)}, frame);
+      names_.bind(statement.result->value, Variable{Value(index)}, frame);
     }
     const Flow flow = co_await run(statement.body, frame);
     if (flow == Flow::returned) {
@@ -171,20 +164,20 @@ Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
 Program Interpreter::assign(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const Binding& binding : statement.bindings) {
-    Variable variable = co_await variable_of(binding.expression, frame, site);
-    bind(binding.name, std::move(variable), frame);
-    check_replica(binding.name, site);
+    Variable variable = co_await expressions_.variable_of(binding.expression, frame, site);
+    names_.bind(binding.name, std::move(variable), frame);
+    names_.check_replica(binding.name, site);
   }
 }
 
 Program Interpreter::append(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   for (const Binding& binding : statement.bindings) {
-    Variable item = co_await variable_of(binding.expression, frame, site);
-    Variable* list = find(binding.name, frame);
+    Variable item = co_await expressions_.variable_of(binding.expression, frame, site);
+    Variable* list = names_.find(binding.name, frame);
     if (list == nullptr) {
-      bind(binding.name, Variable{Variable::List{}}, frame);
-      list = find(binding.name, frame);
+      names_.bind(binding.name, Variable{Variable::List{}}, frame);
+      list = names_.find(binding.name, frame);
     }
     const Value* plain = std::get_if<Value>(&list->content);
     if (plain != nullptr && plain->is(Value::Kind::list)) {
@@ -196,175 +189,22 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
     }
     auto* items = std::get_if<Variable::List>(&list->content);
     if (items == nullptr) {
-      fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
+      fail_at(context_.log, site, "`" + binding.name + "` is no list",
+              "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
-    if (trainer_ != nullptr && binding.name.starts_with("self.")) {
-      trainer_->list_grew(binding.name);
-    }
-    if (module_before_child_ && binding.name.starts_with("self.")) {
-      bound_in_child_.insert(binding.name);
-    }
-    check_replica(binding.name, site);
+    names_.list_grew(binding.name);
+    names_.check_replica(binding.name, site);
   }
 }
 
 Program Interpreter::check_assertion(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const Expression& expression = statement.expression->value;
-  const bool holds = co_await condition_of(expression, frame, site);
+  const bool holds = co_await expressions_.condition_of(expression, frame, site);
   if (!holds) {
-    log_.add({"assert", site, "`" + expression.text() + "` is false", ""});
+    context_.log.add({"assert", site, "`" + expression.text() + "` is false", ""});
   }
-}
-
-void Interpreter::begin_replica() { module_before_replica_ = module_; }
-
-void Interpreter::end_replica() {
-  module_ = std::move(*module_before_replica_);
-  module_before_replica_.reset();
-}
-
-void Interpreter::begin_child() {
-  bound_in_child_.clear();
-  module_before_child_ = module_;
-}
-
-void Interpreter::end_child() {
-  module_ = std::move(*module_before_child_);
-  module_before_child_.reset();
-  lost_.merge(bound_in_child_);
-  bound_in_child_.clear();
-}
-
-// Only the main process is left, which is rank 0; the children of a later stage are copies of it.
-void Interpreter::check_lost(const std::string& name, SiteId site) {
-  const bool in_child = module_before_child_.has_value();
-  const bool bound_anew = in_child && bound_in_child_.count(name) != 0;
-  if (lost_.count(name) != 0 && !bound_anew && (in_child || rank_.id() == 0)) {
-    log_.add({"LS308", site,
-              "`" + name +
-                  "` was bound in a process that has ended: the main process does not "
-                  "have its value",
-              "log the value, or save it in a checkpoint, or use ddp in a script"});
-  }
-}
-
-void Interpreter::check_replica(const std::string& name, SiteId site) {
-  if (module_before_replica_ && name.starts_with("self.")) {
-    log_.add({"LS308", site,
-              "`" + name + "` is bound on a replica, which is thrown away after the step",
-              "return the value and bind it in the hook of the name with `_end`, or use ddp"});
-  }
-}
-
-Variable* Interpreter::find(std::string_view name, Frame& frame) {
-  Frame& names = name.starts_with("self.") ? module_ : frame;
-  const auto found = names.find(name);
-  return found == names.end() ? nullptr : &found->second;
-}
-
-void Interpreter::bind(const std::string& name, Variable variable, Frame& frame) {
-  Frame& names = name.starts_with("self.") ? module_ : frame;
-  if (&names == &module_ && module_before_child_) {
-    bound_in_child_.insert(name);
-  } else if (&names == &module_) {
-    lost_.erase(name);
-  }
-  const auto buffer = buffers_.find(name);
-  if (buffer != buffers_.end() && !module_before_replica_) {
-    variable.content = into_buffer(name, variable, buffer->second);
-  }
-  if (&names == &module_ && trainer_ != nullptr) {
-    trainer_->name_bound(name);
-  }
-  names[name] = std::move(variable);
-}
-
-void Interpreter::note_read_list(const Variable& variable, const std::string& name, SiteId site) {
-  if (trainer_ != nullptr && std::holds_alternative<Variable::List>(variable.content) &&
-      name.starts_with("self.")) {
-    trainer_->list_read(name, site);
-  }
-}
-
-void Interpreter::register_buffer(const std::string& name, TensorPointer buffer) {
-  buffers_[name] = buffer;
-  module_[name] = Variable{std::move(buffer)};
-}
-
-// torch nn/modules/module.py, __setattr__: the name of a registered buffer takes tensors alone, and
-// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up again for
-// every broadcast since 1.10; before, it went on with the tensors that it had found at first.
-TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& variable,
-                                       TensorPointer buffer) {
-  const TensorPointer* given = std::get_if<TensorPointer>(&variable.content);
-  if (given == nullptr) {
-    throw ProgramException(site_, fmt::format("cannot assign a number to `{}`: it is a registered "
-                                              "buffer, and takes tensors only",
-                                              name));
-  }
-  const TensorPointer from = *given;
-  if (from == buffer || settings_.torch < Version{1, 10, 0}) {
-    return from;
-  }
-  const bool alike = from->shape == buffer->shape && from->slice.dtype == buffer->slice.dtype &&
-                     from->device == buffer->device && from->other_gpu == buffer->other_gpu &&
-                     from->slice.buffer != no_buffer;
-  if (!alike) {
-    lack(site_,
-         fmt::format(
-             "a tensor of a different shape, type or device for the registered buffer `{}` is "
-             "not modelled",
-             name),
-         "give it a tensor like the one that it has");
-  }
-  std::vector<Ticket> after = take_waits(compute_stream);
-  after.push_back(from->ready);
-  buffer->ready = rank_.copy(from->slice, buffer->slice, {compute_stream, After(after), site_});
-  submitted(compute_stream, buffer->ready);
-  from->uses[compute_stream] = buffer->ready;
-  return buffer;
-}
-
-std::vector<Ticket> Interpreter::take_waits(StreamId on) {
-  const auto found = waits_.find(on);
-  if (found == waits_.end()) {
-    return {};
-  }
-  std::vector<Ticket> waits = std::move(found->second);
-  waits_.erase(found);
-  return waits;
-}
-
-void Interpreter::submitted(StreamId on, Ticket ticket) {
-  streams_.insert(on);
-  if (on == compute_stream) {
-    compute_tail_ = ticket;
-    compute_tail_known_ = true;
-  }
-}
-
-void Interpreter::let_wait(StreamId later, StreamId earlier, Ticket ticket) {
-  waits_[later].push_back(ticket);
-  tensors_.ordered(later, earlier, ticket);
-}
-
-Ticket Interpreter::tail_of_compute(SiteId site) {
-  if (!compute_tail_known_ || waits_.count(compute_stream) != 0) {
-    const std::vector<Ticket> waits = take_waits(compute_stream);
-    submitted(compute_stream, rank_.event({compute_stream, After(waits), site}));
-  }
-  return compute_tail_;
-}
-
-void Interpreter::hand_over_compute_stream() {
-  if (waits_.count(compute_stream) != 0) {
-    const std::vector<Ticket> waits = take_waits(compute_stream);
-    submitted(compute_stream, rank_.event({compute_stream, After(waits), no_site}));
-  }
-  streams_.insert(compute_stream);
-  compute_tail_known_ = false;
 }
 
 }  // namespace lockstep

@@ -1,157 +1,52 @@
 #pragma once
 
 #include <exception>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
+#include <memory>
 #include <vector>
 
-#include "model/expression/differentiate.hpp"
-#include "model/expression/evaluate.hpp"
-#include "model/scenario/statement.hpp"
-#include "model/trainer/logging/run_log.hpp"
-#include "model/user_program/gloo_queues.hpp"
-#include "model/user_program/named_collectives.hpp"
-#include "model/user_program/program_settings.hpp"
-#include "model/user_program/variable.hpp"
+#include "model/user_program/backward_walk.hpp"
+#include "model/user_program/communication_statements.hpp"
+#include "model/user_program/device_statements.hpp"
 
 namespace lockstep {
 
-/// The function of expressions that reads a parameter of the model.
-inline constexpr std::string_view parameter_function = "parameter";
-
-/// How a list of statements ended.
-enum class Flow : uint8_t { next, returned };
-
-/// Trainer-specific parts of a program: statements that need a trainer, and the names it defines.
-class TrainerScope {
- public:
-  virtual ~TrainerScope() = default;
-  /// `global_step`, `batch_idx`, ..; nothing for names that are not the trainer's.
-  virtual std::optional<Value> lookup(std::string_view name) = 0;
-  virtual Task<Flow> run(const Statement& statement, Frame& frame) = 0;
-  /// Said before an expression reads `callback_metrics`: what is logged may have to be reduced.
-  virtual Program refresh_callback_metrics() = 0;
-  /// Whether torch.distributed has a process group, or one device stands for ranks.
-  virtual bool has_process_group() const = 0;
-  /// Strategy::gather_rows.
-  virtual Task<Slice> gather_rows(Slice part, std::vector<int64_t> shape, SiteId site) = 0;
-  /// A list of the module has a new entry, a name of it is bound, a list of it is read.
-  virtual void list_grew(const std::string& name) = 0;
-  virtual void name_bound(const std::string& name) = 0;
-  virtual void list_read(const std::string& name, SiteId site) = 0;
-  /// The value of a parameter on this rank, by its name in the module: "fc.weight". Nothing where
-  /// there is none of that name. Throws OperationError where parameters carry no values.
-  virtual std::optional<Value> parameter(std::string_view name) = 0;
-  /// A column of the batch that runs, which came to the device with it.
-  virtual bool is_column(std::string_view name) const = 0;
-};
-
-/// Runs the statements of one rank. Two orders are kept apart: statements order the device through
-/// streams as c10d does (a collective comes after the compute stream, and the compute stream after
-/// a collective that was waited for), and the host waits only where PyTorch's would.
+/// Runs the statements of one rank: those that steer the program itself, and all others by the part
+/// that knows their family. Two orders are kept apart: statements order the device through streams
+/// (StreamOrder), and the host waits only where PyTorch's would.
 class Interpreter {
  public:
-  using NamedValues = std::map<std::string, Value, std::less<>>;
-
   /// All outlive the interpreter; `trainer` is null for a bare program.
   Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log, TrainerScope* trainer);
 
   /// The statements in order. `return` ends the hook, not only this list.
   Task<Flow> run(const std::vector<Statement>& statements, Frame& frame);
-  /// The value of an expression; waits for and reads the tensors that it computes with. An error is
-  /// a finding at the statement and ends this rank's program by ProgramException.
-  Task<Value> value_of(const Expression& expression, Frame& frame, SiteId site);
-  Task<bool> condition_of(const Expression& expression, Frame& frame, SiteId site);
-  /// A number, or a tensor of one; `what` names it in an error.
-  Task<double> number_of(const Expression& expression, Frame& frame, SiteId site,
-                         std::string_view what);
-  Task<int64_t> integer_of(const Expression& expression, Frame& frame, SiteId site,
-                           std::string_view what);
-  /// The tensor that a bare name names, or a new one with the expression's value.
-  Task<TensorPointer> tensor_value(const Expression& expression, Frame& frame, SiteId site);
-  /// The host waits for everything on every stream that the program may have used.
-  Program synchronize();
-  Program settle(Ticket ticket, StreamId on);
   /// The hook of these names has ended, at this site.
   void leave(Frame& frame, SiteId hook);
   /// The first and the last of a program: hvd.init and hvd.shutdown, where it communicates by name.
-  Program open();
-  Program close();
+  Program open() { return communication_.open(); }
+  Program close() { return communication_.close(); }
   /// LS403 where work was started and never waited for. To be called where the program ends.
-  void tell_unwaited();
-
-  /// Later work of the compute stream comes after what statements made it wait for. To be called
-  /// before a strategy puts work on it, and counted as such work.
-  void hand_over_compute_stream();
-
-  /// From here on the module is a replica: names bound on it are lost when the copy ends.
-  void begin_replica();
-  void end_replica();
-  bool in_replica() const { return module_before_replica_.has_value(); }
-  /// Tensors that are made from here on are in host memory: the module has not been moved yet.
-  void make_on_host(bool on_host) { makes_on_host_ = on_host; }
-  /// Like begin_replica, for a spawned process; reading a lost name is LS308.
-  void begin_child();
-  void end_child();
+  void tell_unwaited() { started_.tell_unwaited(); }
 
   /// Whether the statement that runs stands behind an `if`.
   bool is_guarded() const { return guards_ > 0; }
-  SiteId site() const { return site_; }  ///< of the statement that runs
+  SiteId site() const { return tensors_.site(); }  ///< of the statement that runs
 
-  Rank& rank() { return rank_; }
-  RankLog& log() { return log_; }
+  // The parts, for whoever runs beside statements: the trainer, its logging, its metrics.
+  Rank& rank() { return context_.rank; }
+  RankLog& log() { return context_.log; }
   TensorStore& tensors() { return tensors_; }
   const TensorStore& tensors() const { return tensors_; }
-  const ProgramSettings& settings() const { return settings_; }
-  Variable* find(std::string_view name, Frame& frame);
-  void bind(const std::string& name, Variable variable, Frame& frame);
-  /// `name` is a registered buffer from here on: what is bound to it becomes the buffer's content.
-  void register_buffer(const std::string& name, TensorPointer buffer);
-  /// Starts a new batch for gradient recording.
-  void begin_graph() { ++graph_; }
-  /// The loss of a forward, or its output of so many elements, from which gradients flow.
-  GradientPointer new_result_of_forward(int64_t elements, int64_t forward, bool is_output);
-  /// The gradient of `variable` with respect to the results of forwards, with the communication
-  /// of gradients that goes with it. Raises where PyTorch would.
-  Task<BackwardStart> gradient_of(GradientPointer variable, ForwardResults results, SiteId site);
-  Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
-  /// Where the result of an expression lies.
-  Location location_for(const Expression& expression, Frame& frame);
-  /// LS310, and the end of the rank.
-  [[noreturn]] void fail_device(SiteId site, const std::string& message, const std::string& remedy);
-  /// LS310 where the backend of the process group cannot reach a tensor.
-  void check_device_of_call(const DeviceTensor& tensor, SiteId site);
-  /// In device memory, by default the rank's own.
-  TensorPointer tensor_from(const Value& value, Location location = {});
-
-  /// Ends the rank at what the user may do and nobody modelled: the run then says nothing (exit 5).
-  [[noreturn]] void lack(SiteId site, const std::string& message, const std::string& remedy = "");
+  StreamOrder& streams() { return streams_; }
+  ModuleNames& names() { return names_; }
+  Locations& locations() { return locations_; }
+  GradientTape& tape() { return tape_; }
+  BackwardWalk& backward() { return backward_; }
+  ExpressionValues& expressions() { return expressions_; }
+  const ProgramSettings& settings() const { return context_.settings; }
 
  private:
-  friend class RankScope;
-  /// One communication, ready to be put into a grouped call.
-  struct Call {
-    Op op;
-    Slice read;
-    Slice write;
-    std::vector<int64_t> splits;
-    TensorPointer data;          ///< null for a barrier
-    TensorPointer result;        ///< null where this rank gets none
-    GradientPointer gradient;    ///< that flows through the result
-    bool data_is_named = false;  ///< the data stays usable beside the result
-    bool in_place = false;       ///< the operation writes its data
-    bool needs_copy = false;     ///< of data to result, before it
-    std::string name;            ///< the result is bound to it, unless empty
-    StreamId stream = communication_stream;
-    bool does_nothing = false;  ///< this rank is no member of the group
-  };
-  struct NamedTensor {
-    TensorPointer tensor;
-    std::string name;            ///< of a bare name, else empty
-    GradientPointer gradient{};  ///< that flows through it
-  };
+  StatementParts parts();
 
   // interpreter.cpp
   Task<Flow> execute(const Statement& statement, Frame& frame);
@@ -159,7 +54,6 @@ class Interpreter {
   Task<Flow> repeat(const Statement& statement, Frame& frame);
   Program assign(const Statement& statement, Frame& frame);
   Program append(const Statement& statement, Frame& frame);
-  void unbind(const Statement& statement, Frame& frame);
   Program check_assertion(const Statement& statement, Frame& frame);
 
   // control.cpp
@@ -168,166 +62,23 @@ class Interpreter {
   Program run_threads(const Statement& statement, Frame& frame);
   Program run_thread(const Statement& thread, Frame& frame, Ticket done,
                      std::shared_ptr<std::exception_ptr> failure);
-  void note_call_of_thread(OpKind kind, GroupId group, SiteId site);
-  void check_thread_order(const Statement& statement, const std::vector<LaneId>& lanes);
-  void count_statement();
-  void note_read_list(const Variable& variable, const std::string& name, SiteId site);
-  void check_replica(const std::string& name, SiteId site);
-  void check_lost(const std::string& name, SiteId site);
-  TensorPointer into_buffer(const std::string& name, const Variable& variable,
-                            TensorPointer buffer);
 
-  // values.cpp
-  Task<Value> read(const Variable& variable, const std::string& name, SiteId site);
-  Task<Value> read_tensor(TensorPointer tensor, const std::string& name, SiteId site);
-  Program resolve(const Expression& expression, Frame& frame, SiteId site, NamedValues& values);
-  Value evaluated(const Expression& expression, Frame& frame, SiteId site,
-                  const NamedValues& resolved);
-  void found_pending(const std::string& name, SiteId site);
-  void check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site);
-  void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
-  void check_defined(DeviceTensor& tensor, const std::string& name, SiteId site);
-  void check_read(DeviceTensor& tensor, const std::string& name, SiteId site);
-  [[noreturn]] void fail(SiteId site, const std::string& message, const std::string& remedy);
-
-  // gradient.cpp
-  std::shared_ptr<GradientNode> new_node(GradientNode::Kind kind, SiteId site);
-  void add_input(GradientNode& node, const std::string& name, GradientPointer input);
-  GradientPointer recorded(const Expression& expression, int64_t elements, Frame& frame,
-                           SiteId site, const NamedValues& resolved);
-  GradientPointer gradient_of_list(const Variable::List& items, const List& values);
-  void check_node(const GradientNode& node, const ForwardResults& results, SiteId site);
-  GradientPointer gradient_through(const Statement& statement, const Group& group, const Call& call,
-                                   GradientPointer data);
-  Task<Adjoint> gathered_back(const GradientNode& node, const Adjoint& adjoint);
-  Task<Adjoint> scattered_back(const GradientNode& node, TensorPointer whole);
-  std::map<std::string, Adjoint> expression_back(const GradientNode& node, const Adjoint& adjoint);
-
-  // module_gather.cpp
-  /// Of a module, whose all_gather then depends on the strategy.
-  bool lacks_process_group() const {
-    return trainer_ != nullptr && (settings_.gathers_rows || !trainer_->has_process_group());
-  }
-  [[noreturn]] void raise_without_group(SiteId site) const;
-  Program communicate_without_group(const Statement& statement, Frame& frame);
-  Program gather_alone(const Statement& statement, Frame& frame);
-  Program gather_rows(const Statement& statement, Frame& frame);
-  Task<NamedTensor> part_of_list(const Variable& part, SiteId site);
-  Task<Variable> joined_rows(const NamedTensor& data, SiteId site);
-
-  // communication.cpp, communication_call.cpp
-  Program communicate(const Statement& statement, Frame& frame);
-  Program communicate_grouped(const Statement& statement, Frame& frame);
-  Program communicate_list(const Statement& statement, Frame& frame, Variable::List parts);
-  Task<Call> call_of(const Statement& statement, Frame& frame);
-  Task<Call> call_with(const Statement& statement, Frame& frame, NamedTensor data);
-  Task<NamedTensor> data_of(const Statement& statement, Frame& frame);
-  Task<TensorPointer> sized_data(const Statement& statement, Frame& frame);
-  Program set_peer(const Statement& statement, Frame& frame, const Group& group, Call& call);
-  Program set_splits(const Statement& statement, Frame& frame, const Group& group, Call& call);
-  void set_result(const Statement& statement, const Group& group, Call& call);
-  Task<int64_t> add_splits(const std::vector<Placed<Expression>>& sizes, Frame& frame,
-                           const Group& group, Call& call);
-  Program submit(const Statement& statement, Frame& frame, std::vector<Call>& calls);
-  Ticket post(const Statement& statement, const std::vector<Call>& calls);
-  std::shared_ptr<PendingWork> mark(const Statement& statement, Frame& frame,
-                                    std::vector<Call>& calls, Ticket ticket);
-  void check_batch(const Statement& statement) const;
-  Program barrier(const Statement& statement, Frame& frame);
-  Program new_group(const Statement& statement, Frame& frame);
-  Task<std::vector<int64_t>> members_of(const Statement& statement, Frame& frame);
-  std::vector<int32_t> members_of_color(const Statement& statement, Frame& frame, int64_t color);
-  Group group_of(const Statement& statement, Frame& frame);
-  bool is_member(const Group& group) const;
-  size_t size_of_group(const Group& group) const;
-  int64_t index_in(const Group& group) const;
-  void check_reduction(const Statement& statement, Call& call);
-  Program limit_dropped();
-
-  // named_communication.cpp
-  Program communicate_by_name(const Statement& statement, Frame& frame);
-  Task<std::string> name_of_call(const Statement& statement, Frame& frame);
-  Task<TensorRequest> request_of(const Statement& statement, Frame& frame,
-                                 const DeviceTensor& data);
-  TensorPointer target_of(const Statement& statement, const NamedTensor& data, bool gathers);
-  Ticket handed_over(const Statement& statement);
-  void note_handed_over(const TensorName& name, const std::string& given, int64_t handle,
-                        SiteId site);
-  Task<TensorPointer> finish(int64_t handle, SiteId site);
-  Program meet(const Statement& statement, RequestKind kind);
-
-  // tensor_lifetime.cpp
-  void expose(DeviceTensor& tensor, StreamId on);
-  void expose_to_call(const Statement& statement, DeviceTensor& tensor, StreamId on,
-                      const std::shared_ptr<PendingWork>& work) const;
-  void release_exposed();
-  std::shared_ptr<PendingWork> start_work(const Statement& statement, Ticket ticket, StreamId on);
-
-  // device_work.cpp
-  Program kernel(const Statement& statement, Frame& frame);
-  Program copy(const Statement& statement, Frame& frame);
-  Program host(const Statement& statement, Frame& frame);
-  Program wait(const Statement& statement, Frame& frame);
-  void wait_stream(const Statement& statement);
-  Program item(const Statement& statement, Frame& frame);
-  Program synchronize(StreamId on, SiteId site);
-  StreamId stream_of(const Statement& statement, StreamId otherwise) const;
-  StreamId stream_of_call(const Statement& statement, const Op& op);
-  TensorPointer named_tensor(const Placed<std::string>& name, Frame& frame, SiteId site);
-
-  // What the next operation of a stream must come after, beyond what is on it already.
-  std::vector<Ticket> take_waits(StreamId on);
-  void submitted(StreamId on, Ticket ticket);
-  void let_wait(StreamId later, StreamId earlier, Ticket ticket);
-  Ticket tail_of_compute(SiteId site);
-
-  // location.cpp
-  int64_t own_gpu() const;
-  bool is_own(int64_t gpu) const;
-  std::string location_of(const Location& location) const;
-  void check_target(const CopyTarget& target, SiteId site, const std::string& name);
-  /// An operand that has a place, which not every one has: no numbers, nor tensors of one on the
-  /// CPU. Null: there is none.
-  struct PlacedOperand {
-    Location location;
-    const std::string* name = nullptr;  ///< in the expression
-  };
-  void check_same_device(const Expression& expression, Frame& frame, SiteId site);
-  PlacedOperand place_of(const ExpressionNode& node, Frame& frame, SiteId site);
-  PlacedOperand place_of_name(const std::string& name, Frame& frame);
-  void check_joined(const ExpressionNode& node, Frame& frame, SiteId site);
-  std::string told_location(const Location& location) const;
-
-  Rank& rank_;
-  const ProgramSettings& settings_;
-  RankLog& log_;
-  TrainerScope* trainer_;
+  const StatementContext context_;
   TensorStore tensors_;
-  Frame module_;
-  std::map<std::string, TensorPointer, std::less<>> buffers_;  ///< registered on the module
-  SiteId site_ = no_site;                                      ///< of the statement that runs
-  std::optional<Frame> module_before_replica_;
-  std::optional<Frame> module_before_child_;
-  std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
-  std::set<std::string> lost_;            ///< with a child, and not bound again since
-  GlooQueues gloo_queues_;
-  NamedCollectives named_;                           ///< used where settings_.meets_by_name
-  std::vector<std::shared_ptr<PendingWork>> works_;  ///< started, and not known to be waited for
-  size_t works_to_sort_ = 1024;                      ///< so many, then those waited for go
-  std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
-  std::map<SiteId, uint64_t> random_turns_;
-  std::map<StreamId, std::vector<Ticket>> waits_;
-  std::set<StreamId> streams_;
-  Ticket compute_tail_{};
-  bool compute_tail_known_ = true;
-  bool makes_on_host_ = false;
-  int64_t graph_ = 0;
-  int calls_open_ = 0;  ///< of functions, one inside the other
-  int32_t guards_ = 0;  ///< an `if` around an `if` counts twice
-  size_t threads_started_ = 0;
-  /// The first collective that each host thread of a `threads` has called on a group.
-  std::map<LaneId, std::map<GroupId, SiteId>> calls_of_threads_;
-  int64_t gradient_nodes_ = 0;
+  StreamOrder streams_;
+  ModuleNames names_;
+  TensorChecks checks_;
+  Locations locations_;
+  GradientTape tape_;
+  BackwardWalk backward_;
+  ExpressionValues expressions_;
+  StartedWork started_;
+  ThreadCalls threads_;
+  CommunicationStatements communication_;
+  DeviceStatements device_;
+  int calls_open_ = 0;          ///< of functions, one inside the other
+  int32_t guards_ = 0;          ///< an `if` around an `if` counts twice
+  size_t threads_started_ = 0;  ///< by all statements
 };
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "model/expression/tensor.hpp"
 #include "model/metric/labels.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -42,7 +43,8 @@ MetricInstance* MetricStatements::find(const std::string& written) {
 MetricInstance* MetricStatements::named(const Expression& expression, Frame& frame) {
   const ExpressionNode& root = expression.root();
   const bool is_name = root.kind == ExpressionNode::Kind::name;
-  return is_name && interpreter_.find(root.name, frame) == nullptr ? find(root.name) : nullptr;
+  return is_name && interpreter_.names().find(root.name, frame) == nullptr ? find(root.name)
+                                                                           : nullptr;
 }
 
 void MetricStatements::fail(SiteId site, const MetricDefinition& metric,
@@ -67,8 +69,8 @@ Program MetricStatements::run(const Statement& statement, Frame& frame) {
 
 Task<Tensor> MetricStatements::input(const Given<Expression>* given, const Expression* otherwise,
                                      Frame* frame, SiteId site) {
-  const Value value =
-      co_await interpreter_.value_of(*given ? (*given)->value : *otherwise, *frame, site);
+  const Value value = co_await interpreter_.expressions().value_of(
+      *given ? (*given)->value : *otherwise, *frame, site);
   co_return tensor_of(value);
 }
 
@@ -108,7 +110,7 @@ Program MetricStatements::update_with(const Statement& statement, Frame& frame,
   check_devices(statement, frame, metric);
   check_scale(statement, metric, *inputs.predictions);
   std::vector<MetricObject> replica;
-  if (interpreter_.in_replica()) {
+  if (interpreter_.names().in_replica()) {
     interpreter_.log().add(
         {"LS308", site,
          fmt::format("the metric `{}` is updated on a replica, which is thrown away after the step",
@@ -221,7 +223,7 @@ bool MetricStatements::is_elsewhere(const Given<Expression>& given, Frame& frame
   if (!given || !interpreter_.settings().on_gpus) {
     return false;  // columns of the batch come to the device with it
   }
-  const Location location = interpreter_.location_for(given->value, frame);
+  const Location location = interpreter_.locations().of_result(given->value, frame);
   return location.device == host_device || location.other_gpu >= 0;
 }
 
@@ -243,8 +245,8 @@ void MetricStatements::check_devices(const Statement& statement, Frame& frame,
       adds_up = adds_up && (state.is_list || state.initial.values.size() <= 1);
     }
     if (differ || !adds_up) {
-      interpreter_.fail_device(
-          site_of(statement),
+      fail_device_at(
+          interpreter_.log(), site_of(statement),
           fmt::format("Encountered different devices in metric calculation: `{}` ({}) is on the "
                       "GPU, and {} it is given is not",
                       definition.name, definition.class_name, differ ? "a part of what" : "what"),
@@ -279,17 +281,18 @@ void MetricStatements::bind(const Statement& statement, Frame& frame,
   }
   if (!definition.is_collection()) {
     const Value& value = values.front();
-    interpreter_.bind(
-        statement.result->value,
-        value.is(Value::Kind::tensor) ? Variable{interpreter_.tensor_from(value)} : Variable{value},
-        frame);
+    interpreter_.names().bind(statement.result->value,
+                              value.is(Value::Kind::tensor)
+                                  ? Variable{interpreter_.expressions().tensor_from(value)}
+                                  : Variable{value},
+                              frame);
     return;
   }
   Map by_key;
   for (size_t i = 0; i < values.size(); ++i) {
     by_key.emplace_back(definition.key_of(definition.members[i]), values[i]);
   }
-  interpreter_.bind(statement.result->value, Variable{Value(std::move(by_key))}, frame);
+  interpreter_.names().bind(statement.result->value, Variable{Value(std::move(by_key))}, frame);
 }
 
 }  // namespace lockstep

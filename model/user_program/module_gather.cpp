@@ -1,17 +1,30 @@
-// What a module's all_gather does where its strategy makes no process group of torch.distributed.
+#include "model/user_program/module_gather.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "model/user_program/interpreter.hpp"
 #include "model/user_program/sites.hpp"
 
 namespace lockstep {
 
+ModuleGather::ModuleGather(const StatementParts& parts, CommunicationData& data)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      trainer_(parts.context.trainer),
+      tensors_(parts.tensors),
+      streams_(parts.streams),
+      names_(parts.names),
+      checks_(parts.checks),
+      locations_(parts.locations),
+      tape_(parts.tape),
+      expressions_(parts.expressions),
+      data_(data) {}
+
 // Everything else is a call of torch.distributed, and raises.
-Program Interpreter::communicate_without_group(const Statement& statement, Frame& frame) {
+Program ModuleGather::communicate(const Statement& statement, Frame& frame) {
   if (statement.kind != StatementKind::all_gather) {
-    raise_without_group(site_of(statement));
+    check_process_group(site_of(statement));
   }
   if (settings_.gathers_rows && rank_.world_size() > 1) {
     co_await gather_rows(statement, frame);
@@ -21,7 +34,10 @@ Program Interpreter::communicate_without_group(const Statement& statement, Frame
 }
 
 // torch/distributed/distributed_c10d.py. Until 2.0 it was a RuntimeError.
-void Interpreter::raise_without_group(SiteId site) const {
+void ModuleGather::check_process_group(SiteId site) const {
+  if (!lacks_process_group()) {
+    return;
+  }
   throw ProgramException(
       site, fmt::format("{}: Default process group has not been initialized, please make sure to "
                         "call init_process_group (this strategy does not; of Lightning's calls use "
@@ -30,35 +46,35 @@ void Interpreter::raise_without_group(SiteId site) const {
 }
 
 // The data as they are, numbers as tensors. hvd.allgather gives at least one dimension.
-Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
+Program ModuleGather::gather_alone(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const Given<Expression>& data = statement.communication.tensor;
   Variable variable;
   if (data) {
-    variable = co_await variable_of(data->value, frame, site);
+    variable = co_await expressions_.variable_of(data->value, frame, site);
   } else {
-    variable.content = co_await sized_data(statement, frame);
+    variable.content = co_await data_.sized(statement, frame);
   }
   const auto* tensor = std::get_if<TensorPointer>(&variable.content);
   const Value* number = std::get_if<Value>(&variable.content);
   const bool is_scalar = tensor != nullptr && (*tensor)->shape.empty();
   if (settings_.gathers_rows && (is_scalar || (number != nullptr && number->is_number()))) {
-    const Value value = co_await read(variable, data->value.text(), site);
+    const Value value = co_await expressions_.read(variable, data->value.text(), site);
     Tensor whole = tensor_of(value);
     whole.shape = {1};
-    variable.content = tensor_from(Value(std::move(whole)));
+    variable.content = expressions_.tensor_from(Value(std::move(whole)));
   } else if (number != nullptr && number->is_number()) {
-    variable.content = tensor_from(*number);
+    variable.content = expressions_.tensor_from(*number);
   }
   const bool is_name = data && data->value.root().kind == ExpressionNode::Kind::name;
   if (statement.result || is_name) {
-    bind(statement.result ? statement.result->value : data->value.root().name, std::move(variable),
-         frame);
+    names_.bind(statement.result ? statement.result->value : data->value.root().name,
+                std::move(variable), frame);
   }
 }
 
 // HorovodStrategy.all_gather of 1.x: hvd.join and hvd.allgather, for each tensor of a collection.
-Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
+Program ModuleGather::gather_rows(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   if (statement.group) {
     throw ProgramException(site,
@@ -69,11 +85,11 @@ Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
   const bool is_name = data && data->value.root().kind == ExpressionNode::Kind::name;
   std::optional<Variable> gathered;
   if (is_name || (data && data->value.root().kind == ExpressionNode::Kind::list)) {
-    const Variable variable = co_await variable_of(data->value, frame, site);
+    const Variable variable = co_await expressions_.variable_of(data->value, frame, site);
     if (const auto* parts = std::get_if<Variable::List>(&variable.content)) {
       Variable::List results;
       for (const Variable& part : *parts) {
-        const NamedTensor tensor = co_await part_of_list(part, site);
+        const NamedTensor tensor = co_await data_.of_part(part, site);
         Variable rows = co_await joined_rows(tensor, site);
         results.push_back(std::move(rows));
       }
@@ -81,47 +97,31 @@ Program Interpreter::gather_rows(const Statement& statement, Frame& frame) {
     }
   }
   if (!gathered) {
-    const NamedTensor tensor = co_await data_of(statement, frame);
+    const NamedTensor tensor = co_await data_.of(statement, frame);
     gathered = co_await joined_rows(tensor, site);
   }
   if (statement.result || is_name) {
-    bind(statement.result ? statement.result->value : data->value.root().name, std::move(*gathered),
-         frame);
+    names_.bind(statement.result ? statement.result->value : data->value.root().name,
+                std::move(*gathered), frame);
   }
 }
 
-Task<Interpreter::NamedTensor> Interpreter::part_of_list(const Variable& part, SiteId site) {
-  NamedTensor data;
-  data.gradient = part.gradient;
-  if (const TensorPointer* tensor = std::get_if<TensorPointer>(&part.content)) {
-    data.tensor = *tensor;
-    co_return data;
-  }
-  const Value value = co_await read(part, "the list", site);
-  try {
-    data.tensor = tensor_from(value);
-  } catch (const OperationError& error) {
-    fail(site, error.what(), error.remedy());
-  }
-  co_return data;
-}
-
-Task<Variable> Interpreter::joined_rows(const NamedTensor& data, SiteId site) {
-  check_device_of_call(*data.tensor, site);
-  check_use(*data.tensor, data.name, site, false);
-  check_defined(*data.tensor, data.name, site);
+Task<Variable> ModuleGather::joined_rows(const NamedTensor& data, SiteId site) {
+  locations_.check_call(*data.tensor, site);
+  checks_.use(*data.tensor, data.name, site, false);
+  checks_.defined(*data.tensor, data.name, site);
   std::vector<int64_t> shape = data.tensor->shape;
   if (shape.empty()) {
     shape.push_back(1);
   }
-  hand_over_compute_stream();
+  streams_.hand_over_compute();
   const Slice whole = co_await trainer_->gather_rows(data.tensor->slice, shape, site);
   shape.front() = whole.elements / std::max<int64_t>(row_size(shape), 1);
   Variable rows{tensors_.adopt(whole, std::move(shape))};
   if (data.gradient) {  // hvd.allgather has a backward, whatever sync_grads says
-    const std::shared_ptr<GradientNode> node = new_node(GradientNode::Kind::joined, site);
+    const std::shared_ptr<GradientNode> node = tape_.new_node(GradientNode::Kind::joined, site);
     node->elements = whole.elements;
-    add_input(*node, "", data.gradient);
+    tape_.add_input(*node, "", data.gradient);
     rows.gradient = node;
   }
   co_return rows;

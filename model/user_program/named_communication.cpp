@@ -1,11 +1,12 @@
-// Statements of a program that communicates through Horovod, whose ranks meet by names.
+#include "model/user_program/named_communication.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
 
-#include "model/user_program/interpreter.hpp"
 #include "model/user_program/sites.hpp"
+#include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
 
@@ -58,7 +59,21 @@ std::string_view prefix_of(RequestKind kind) {
 
 }  // namespace
 
-Program Interpreter::open() {
+NamedCommunication::NamedCommunication(const StatementParts& parts, CommunicationData& data)
+    : rank_(parts.context.rank),
+      settings_(parts.context.settings),
+      log_(parts.context.log),
+      tensors_(parts.tensors),
+      streams_(parts.streams),
+      names_(parts.names),
+      checks_(parts.checks),
+      locations_(parts.locations),
+      expressions_(parts.expressions),
+      started_(parts.started),
+      data_(data),
+      named_(parts.context.rank) {}
+
+Program NamedCommunication::open() {
   if (settings_.meets_by_name && rank_.world_size() > 1) {
     NegotiationOptions options;
     options.cycle_time = settings_.named_calls.cycle_time;
@@ -75,23 +90,22 @@ Program Interpreter::open() {
   }
 }
 
-Program Interpreter::close() { co_await named_.close(); }
-
-Task<std::string> Interpreter::name_of_call(const Statement& statement, Frame& frame) {
+Task<std::string> NamedCommunication::name_of_call(const Statement& statement, Frame& frame) {
   std::string name;
   if (!statement.communication.name) {
     co_return name;
   }
   const TextPattern& pattern = statement.communication.name->value;
   for (size_t i = 0; i < pattern.values.size(); ++i) {
-    const Value value = co_await value_of(pattern.values[i], frame, site_of(statement));
+    const Value value =
+        co_await expressions_.value_of(pattern.values[i], frame, site_of(statement));
     name += pattern.words[i] + text_of(value);
   }
   co_return name + pattern.words.back();
 }
 
-Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& frame,
-                                            const DeviceTensor& data) {
+Task<TensorRequest> NamedCommunication::request_of(const Statement& statement, Frame& frame,
+                                                   const DeviceTensor& data) {
   const SiteId site = site_of(statement);
   TensorRequest request;
   request.name = {kind_of(statement.kind), NameSpace::unnamed, 0};
@@ -109,13 +123,14 @@ Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& f
     check_reduced_type(request.dtype, site);
     request.reduction = reduction_of_call(statement.communication.op);
     if (request.reduction == Reduction::avg && !is_floating(request.dtype)) {
-      lack(site, "an average of whole numbers over Horovod is not modelled",
-           "write op: sum, and divide");
+      lack_at(log_, site, "an average of whole numbers over Horovod is not modelled",
+              "write op: sum, and divide");
     }
   } else {
     const Given<Expression>& source = statement.communication.src;
     const int64_t root =
-        source ? co_await integer_of(source->value, frame, site, "a rank") : int64_t{0};
+        source ? co_await expressions_.integer_of(source->value, frame, site, "a rank")
+               : int64_t{0};
     if (root < 0 || root >= rank_.world_size()) {
       throw ProgramException(site, fmt::format("rank {} is not part of the world", root));
     }
@@ -137,8 +152,8 @@ Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& f
 }
 
 // In place without `as`, else a copy is reduced or overwritten.
-TensorPointer Interpreter::target_of(const Statement& statement, const NamedTensor& data,
-                                     bool gathers) {
+TensorPointer NamedCommunication::target_of(const Statement& statement, const NamedTensor& data,
+                                            bool gathers) {
   const bool is_sized = data.tensor->slice.buffer == no_buffer;
   if (gathers || !statement.result || is_sized || data.name.empty()) {
     return data.tensor;
@@ -146,18 +161,18 @@ TensorPointer Interpreter::target_of(const Statement& statement, const NamedTens
   const SiteId site = site_of(statement);
   TensorPointer copy =
       tensors_.make(data.tensor->slice.dtype, data.tensor->shape, data.tensor->device);
-  const std::vector<Ticket> after = take_waits(compute_stream);
+  const std::vector<Ticket> after = streams_.take_waits(compute_stream);
   copy->ready = rank_.copy(data.tensor->slice, copy->slice, {compute_stream, After(after), site});
   copy->ready_on = compute_stream;
   copy->uses[compute_stream] = copy->ready;
   data.tensor->uses[compute_stream] = copy->ready;
-  submitted(compute_stream, copy->ready);
+  streams_.submitted(compute_stream, copy->ready);
   return copy;
 }
 
 // Under the names of horovod/torch/mpi_ops_v2.cc.
-void Interpreter::note_handed_over(const TensorName& name, const std::string& given, int64_t handle,
-                                   SiteId site) {
+void NamedCommunication::note_handed_over(const TensorName& name, const std::string& given,
+                                          int64_t handle, SiteId site) {
   const bool moves_data = name.kind != RequestKind::join && name.kind != RequestKind::barrier;
   const std::string own = !moves_data     ? ""
                           : given.empty() ? fmt::format(".noname.{}", handle + 1)
@@ -168,28 +183,28 @@ void Interpreter::note_handed_over(const TensorName& name, const std::string& gi
 }
 
 // The background thread waits for it on the device.
-Ticket Interpreter::handed_over(const Statement& statement) {
-  const std::vector<Ticket> after = take_waits(compute_stream);
+Ticket NamedCommunication::handed_over(const Statement& statement) {
+  const std::vector<Ticket> after = streams_.take_waits(compute_stream);
   const Ticket ready = rank_.event({compute_stream, After(after), site_of(statement)});
-  submitted(compute_stream, ready);
+  streams_.submitted(compute_stream, ready);
   return ready;
 }
 
-Program Interpreter::communicate_by_name(const Statement& statement, Frame& frame) {
+Program NamedCommunication::communicate(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
-  const NamedTensor data = co_await data_of(statement, frame);
-  check_device_of_call(*data.tensor, site);
+  const NamedTensor data = co_await data_.of(statement, frame);
+  locations_.check_call(*data.tensor, site);
   const TensorRequest request = co_await request_of(statement, frame, *data.tensor);
   const bool gathers = request.name.kind == RequestKind::all_gather;
-  check_use(*data.tensor, data.name, site, !gathers && !statement.result);
+  checks_.use(*data.tensor, data.name, site, !gathers && !statement.result);
   if (request.name.kind != RequestKind::broadcast || request.root == rank_.id()) {
-    check_defined(*data.tensor, data.name, site);
+    checks_.defined(*data.tensor, data.name, site);
   }
   const TensorPointer target = target_of(statement, data, gathers);
   const std::string name = statement.result ? statement.result->value : data.name;
   const bool asynchronous = value_or(statement.asynchronous, false);
   if (rank_.world_size() == 1) {
-    bind(name, Variable{target}, frame);
+    names_.bind(name, Variable{target}, frame);
     co_return;
   }
   const Ticket ready = handed_over(statement);
@@ -201,22 +216,22 @@ Program Interpreter::communicate_by_name(const Statement& statement, Frame& fram
   if (!asynchronous) {
     const TensorPointer result = co_await finish(handle, site);
     if (!name.empty()) {
-      bind(name, Variable{result}, frame);
+      names_.bind(name, Variable{result}, frame);
     }
     co_return;
   }
-  const std::shared_ptr<PendingWork> work = start_work(statement, ready, compute_stream);
+  const std::shared_ptr<PendingWork> work = started_.start(statement, ready, compute_stream);
   work->handle = handle;
   target->read_by = work;
   if (!gathers) {
     target->written_by = work;
   }
   if (!name.empty() && (statement.result || !gathers)) {
-    bind(name, gathers ? Variable{work} : Variable{target}, frame);
+    names_.bind(name, gathers ? Variable{work} : Variable{target}, frame);
   }
 }
 
-Task<TensorPointer> Interpreter::finish(int64_t handle, SiteId site) {
+Task<TensorPointer> NamedCommunication::finish(int64_t handle, SiteId site) {
   const NamedCollectives::Arrived arrived = co_await named_.wait(handle, site);
   if (arrived.sent.result) {
     co_return arrived.sent.result;
@@ -227,8 +242,7 @@ Task<TensorPointer> Interpreter::finish(int64_t handle, SiteId site) {
   co_return tensors_.adopt(arrived.whole, std::move(shape));
 }
 
-// join and barrier, which move nothing.
-Program Interpreter::meet(const Statement& statement, RequestKind kind) {
+Program NamedCommunication::meet(const Statement& statement, RequestKind kind) {
   if (rank_.world_size() == 1) {
     co_return;
   }

@@ -52,7 +52,4 @@ struct ProgramSettings {
   std::shared_ptr<ValueBudget> value_budget{};  ///< learns what is executed; may be null
 };
 
-/// "comm" and "compute", else the scenario's own stream of that name.
-StreamId stream_named(const ProgramSettings& settings, const std::string& name);
-
 }  // namespace lockstep

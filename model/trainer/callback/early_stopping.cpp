@@ -70,7 +70,7 @@ Program EarlyStopping::run(CallbackHook) {
   const bool own = criteria_.stops(value);
   const bool any_is_enough = training_.program().trainer.lightning >= Version{1, 9, 0};
   const bool stops =
-      co_await training_.reduce_boolean_decision(own, !any_is_enough, settings_.site);
+      co_await training_.collectives().reduce_boolean_decision(own, !any_is_enough, settings_.site);
   training_.log().monitors[log_].add(
       {training_.progress.epoch, training_.progress.global_step, value, own, stops});
   if (stops) {

@@ -15,7 +15,7 @@ bool LearningRateMonitor::acts_on(CallbackHook hook) const {
 }
 
 bool LearningRateMonitor::is_due(bool at_step) const {
-  return !at_step || training_.should_update_logs();
+  return !at_step || training_.logger_rows().are_due();
 }
 
 // Schedulers come first, each with its optimizer where it steps; optimizers without one come
@@ -45,7 +45,7 @@ Program LearningRateMonitor::run(CallbackHook hook) {
   for (const auto& [name, value] : row_) {
     training_.log().metrics[name] = value;
   }
-  training_.log_row(row_, training_.progress.batches_that_stepped);
+  training_.logger_rows().add(row_, training_.progress.batches_that_stepped);
 }
 
 std::string LearningRateMonitor::next_name(size_t index,
@@ -57,9 +57,9 @@ std::string LearningRateMonitor::next_name(size_t index,
 
 void LearningRateMonitor::tell(size_t index, const std::string& name) {
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[index];
-  row_[name] = training_.learning_rate(index);
+  row_[name] = training_.rates().learning_rate(index);
   if (settings_.log_momentum) {
-    row_[name + "-momentum"] = training_.momentum(index);
+    row_[name + "-momentum"] = training_.rates().momentum(index);
   }
   if (settings_.log_weight_decay) {
     row_[name + "-weight_decay"] = optimizer.weight_decay;

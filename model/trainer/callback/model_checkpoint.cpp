@@ -94,9 +94,9 @@ void ModelCheckpoint::publish() {
 // Rank 0's folder holds for all, as a pickled text.
 Program ModelCheckpoint::send_folder() {
   if (training_.distributed()) {
-    const TensorPointer text = training_.object_tensor(
+    const TensorPointer text = training_.collectives().object_tensor(
         pickled_bytes_of_text(static_cast<int64_t>(settings_.folder.size())));
-    co_await training_.broadcast_object(
+    co_await training_.collectives().broadcast_object(
         text, settings_.folder_site[static_cast<size_t>(training_.stage())]);
   }
 }
@@ -214,7 +214,7 @@ Task<bool> ModelCheckpoint::is_good_enough(double value) {
   const bool own = room || best_.beats_worst(value);
   bool saves = own;
   if (!room) {
-    saves = co_await training_.reduce_boolean_decision(own, true, settings_.site);
+    saves = co_await training_.collectives().reduce_boolean_decision(own, true, settings_.site);
   }
   training_.log().monitors[monitor_].add(
       {training_.progress.epoch, training_.progress.global_step, value, own, saves});
@@ -233,8 +233,8 @@ Program ModelCheckpoint::save_last() {
   const std::string previous = std::exchange(last_path_, file);
   if (settings_.save_last == SaveLast::link && !last_saved_.empty() && settings_.save_top_k != 0) {
     files().insert(path_of(file));
-    co_await training_.keep_checkpoint(path_of(file), settings_.save_weights_only);
-    co_await training_.barrier(settings_.save_site);
+    co_await training_.checkpoints().keep(path_of(file), settings_.save_weights_only);
+    co_await training_.collectives().barrier(settings_.save_site);
   } else {
     co_await save(file, path_of(file));
   }
@@ -262,7 +262,7 @@ Task<std::string> ModelCheckpoint::free_name(CheckpointName name, std::string ow
 }
 
 // Several of these callbacks may write into one folder.
-std::set<std::string>& ModelCheckpoint::files() { return training_.checkpoint_files; }
+std::set<std::string>& ModelCheckpoint::files() { return training_.checkpoints().files(); }
 
 std::string ModelCheckpoint::path_of(const std::string& file) const {
   return settings_.folder + "/" + file;
@@ -276,19 +276,20 @@ Task<bool> ModelCheckpoint::file_exists(std::string file) {
     co_return files().count(path_of(file)) != 0;
   }
   if (training_.program().trainer.lightning >= Version{2, 6, 0}) {
-    co_return co_await training_.reduce_boolean_decision(here, false, settings_.exists_site);
+    co_return co_await training_.collectives().reduce_boolean_decision(here, false,
+                                                                       settings_.exists_site);
   }
-  const TensorPointer answer = training_.object_tensor(pickled_bytes_of_bool);
+  const TensorPointer answer = training_.collectives().object_tensor(pickled_bytes_of_bool);
   rank.write(answer->slice, here ? Values::of(DType::uint8, pickled_true)
                                  : Values::of(DType::uint8, pickled_false));
-  co_await training_.broadcast_object(answer, settings_.exists_site);
+  co_await training_.collectives().broadcast_object(answer, settings_.exists_site);
   const Values sent = rank.read(answer->slice);
   co_return sent.integer(2) == static_cast<int64_t>(pickled_true[2]);
 }
 
 Program ModelCheckpoint::save(std::string file, std::string last) {
-  co_await training_.save_checkpoint(settings_.save_site, settings_.save_weights_only,
-                                     static_cast<int64_t>(path_of(file).size()), last);
+  co_await training_.checkpoints().save(settings_.save_site, settings_.save_weights_only,
+                                        static_cast<int64_t>(path_of(file).size()), last);
   files().insert(path_of(file));
   last_step_saved_ = training_.progress.global_step;
   last_saved_ = file;

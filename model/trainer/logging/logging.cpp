@@ -97,7 +97,7 @@ Program LoggedResults::log(const LogCall& call) {
     const DType dtype = call.value->slice.dtype == DType::fp64 ? DType::fp64 : DType::fp32;
     const double common =
         co_await synchronised(own, dtype, reduction_of(call.reduction), call.site);
-    step_value = interpreter_.tensor_from(Value(common));
+    step_value = interpreter_.expressions().tensor_from(Value(common));
   }
   Result& result = result_of(call);
   if (call.on_step) {
@@ -118,7 +118,7 @@ Program LoggedResults::log(const LogCall& call) {
 
 Task<double> LoggedResults::read(TensorPointer tensor, SiteId site) {
   if (tensor->ready) {
-    co_await interpreter_.settle(tensor->ready, tensor->ready_on);
+    co_await interpreter_.streams().settle(tensor->ready, tensor->ready_on);
   }
   co_return number_of(interpreter_, *tensor, site);
 }
@@ -137,7 +137,7 @@ Task<double> LoggedResults::synchronised(double value, DType dtype, Reduction re
   const bool divides = reduction == Reduction::avg && program_.trainer.lightning < Version{2, 0, 0};
   const TensorPointer data = interpreter_.tensors().make(dtype, {});
   interpreter_.rank().write(data->slice, Values::of(dtype, {value}));
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_.reduce(interpreter_.rank(), data->slice, divides ? Reduction::sum : reduction,
                             site);
   const double common = interpreter_.rank().read(data->slice).number(0);

@@ -42,7 +42,7 @@ EmptyList MetricExchange::empty_list() const {
 void MetricExchange::check_host_memory(SiteId site) {
   DeviceTensor state;
   state.device = host_device;
-  interpreter_.check_device_of_call(state, site);
+  interpreter_.locations().check_call(state, site);
 }
 
 Task<SharedValues> MetricExchange::all_gather(Values own, SiteId site) {
@@ -53,14 +53,14 @@ Task<SharedValues> MetricExchange::all_gather(Values own, SiteId site) {
   if (elements > 0) {
     rank.write(part->slice, own);
   }
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_.all_gather(rank, part->slice, whole->slice, site);
   co_return elements == 0 ? std::make_shared<const Values>(std::move(own))
                           : rank.read_shared(whole->slice);
 }
 
 Task<Gathered> MetricExchange::gather(Tensor own, SiteId site) {
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_.barrier(interpreter_.rank(), site);
   Gathered gathered;
   gathered.ranks = trainers_;

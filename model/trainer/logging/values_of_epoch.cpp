@@ -43,7 +43,7 @@ void LoggedResults::accumulate(Result& result, size_t begin, size_t end) {
 Program LoggedResults::gather(Result& result) {
   for (const auto& [on, ticket] : result.follows) {
     if (ticket) {
-      co_await interpreter_.settle(ticket, on);
+      co_await interpreter_.streams().settle(ticket, on);
     }
   }
   for (Logged& logged : result.of_epoch) {

@@ -38,7 +38,7 @@ const TrainerSettings::Limit& EvaluationLoop::limit() const {
 
 // data_connector.py, _parse_num_batches.
 void EvaluationLoop::check_limit(const LoaderSettings& loader, const OwnBatches& given) const {
-  const int64_t length = RankBatches(loader, training_.policy(role()), 0, given).size();
+  const int64_t length = RankBatches(loader, training_.loaders().policy(role()), 0, given).size();
   const bool in_parts = limit().batches == TrainerSettings::no_limit;
   if (in_parts && limit().part > 0 && length > 0 && limit().of(length) == 0) {
     const std::string name = kind_ == EvaluationKind::validate ? "val" : prefix();
@@ -74,17 +74,17 @@ Program EvaluationLoop::set_up() {
   const TrainerSites& sites = training_.sites();
   const std::string hook = (kind_ == EvaluationKind::validate ? "val" : prefix()) + "_dataloader";
   co_await training_.hook(hook);
-  co_await training_.barrier(kind_ == EvaluationKind::validate ? sites.val_loader
-                             : kind_ == EvaluationKind::test   ? sites.test_loader
-                                                               : sites.predict_loader);
+  co_await training_.collectives().barrier(kind_ == EvaluationKind::validate ? sites.val_loader
+                                           : kind_ == EvaluationKind::test   ? sites.test_loader
+                                                                           : sites.predict_loader);
   for (const LoaderSettings& loader : loaders()) {
     OwnBatches given;
-    co_await training_.count_batches(loader, given);
-    training_.check_sampler(loader, role());
+    co_await training_.loaders().count_batches(loader, given);
+    training_.loaders().check_sampler(loader, role());
     check_limit(loader, given);
     if (!loader.iterable && training_.distributed()) {
-      const RankBatches batches(loader, training_.policy(role()), 0, given);
-      co_await training_.reduce_length(batches.size());
+      const RankBatches batches(loader, training_.loaders().policy(role()), 0, given);
+      co_await training_.collectives().reduce_length(batches.size(), sites.loader_length);
     }
   }
 }
@@ -92,8 +92,8 @@ Program EvaluationLoop::set_up() {
 Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_max, bool sanity) {
   Progress& progress = training_.progress;
   OwnBatches given;
-  co_await training_.count_batches(loader, given);
-  const RankBatches batches(loader, training_.policy(role()), progress.epoch, given);
+  co_await training_.loaders().count_batches(loader, given);
+  const RankBatches batches(loader, training_.loaders().policy(role()), progress.epoch, given);
   progress.num_batches = std::min(batches_max, limit().of(batches.size()));
   DataFeed feed(training_.rank(), loader, given.size.value_or(loader.batch_size));
   const std::string hooks = "on_" + prefix() + "_batch_";
@@ -101,11 +101,11 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   const std::string end = hooks + "end";
   const std::string step = prefix() + "_step";
   const std::string epoch_end = prefix() + "_epoch_end";
-  const bool keeps_outputs = training_.has_hook(epoch_end);
-  training_.note_batches(loader, progress.num_batches);
+  const bool keeps_outputs = training_.hooks().has(epoch_end);
+  training_.loaders().note_batches(loader, progress.num_batches);
   RepeatedEvaluation repeated(training_, progress.num_batches, feed.ahead());
   int64_t number = 0;
-  for (; training_.goes_on(loader, number < progress.num_batches); ++number) {
+  for (; training_.loaders().goes_on(loader, number < progress.num_batches); ++number) {
     if (training_.stage() == Stage::fit && training_.program().repetition.batches) {
       const int64_t left_out = repeated.left_out(number);
       feed.leave_out(left_out);
@@ -121,16 +121,16 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     results_.begin_batch(loaders().size() > 1 ? progress.dataloader_idx
                                               : LoggedResults::only_loader);
     co_await training_.transfer_batch();
-    training_.enter_batch(batch, loader);
+    training_.batches().batch().enter(batch, loader);
     co_await training_.hook(begin);
-    co_await training_.evaluation_batch(step);
+    co_await training_.batches().evaluate(step);
     co_await training_.hook(end);
-    training_.leave_batch();
+    training_.batches().batch().leave();
     co_await log_batch(sanity);
     if (!keeps_outputs) {
-      training_.outputs.clear();
+      training_.outputs().clear();
     }
-    training_.leave_if_terminated(progress.is_last_batch);
+    training_.termination().leave_if_come(progress.is_last_batch);
   }
   if (!training_.membership().counts_samples) {
     co_return;
@@ -155,7 +155,7 @@ Program EvaluationLoop::end_epoch(bool sanity) {
   co_await results_.end_epoch(!sanity);
   std::map<std::string, double> values = results_.take_epoch_values();
   if (!sanity) {  // a hook that read callback_metrics has had them reduced there, too
-    training_.log_row(std::move(values), std::nullopt);
+    training_.logger_rows().add(std::move(values), std::nullopt);
   }
 }
 
@@ -164,7 +164,7 @@ Program EvaluationLoop::log_batch(bool sanity) {
   co_await results_.show_progress();
   if (!sanity && training_.program().trainer.has_logger) {
     int64_t& seen = seen_batches_[training_.progress.dataloader_idx];
-    training_.log_row(co_await results_.values_for_loggers(), seen++);
+    training_.logger_rows().add(co_await results_.values_for_loggers(), seen++);
   }
 }
 
@@ -187,9 +187,9 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   }
   co_await set_up();
   LoggedResults* const outer = std::exchange(training_.results, &results_);
-  Variable::List outer_outputs = std::move(training_.outputs);
-  training_.outputs.clear();
-  training_.begin_evaluation(stage_of(kind_), sanity);
+  Variable::List outer_outputs = std::move(training_.outputs());
+  training_.outputs().clear();
+  training_.statements().begin_evaluation(stage_of(kind_), sanity);
   const std::string on = "on_" + prefix();
   const std::string eval = on + "_model_eval";
   const std::string start = on + "_start";
@@ -198,7 +198,8 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   const std::string train = on + "_model_train";
   co_await training_.hook(eval);
   if (training_.program().trainer.lightning < Version{2, 1, 0}) {
-    co_await training_.release_gradients(false);  // in the middle of an accumulation, too
+    co_await training_.batches().optimizers().release_gradients(
+        false, training_.stage());  // in the middle of an accumulation, too
   }
   co_await training_.hook(start);
   if (kind_ != EvaluationKind::predict) {
@@ -225,9 +226,9 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   if (!restores_by_itself) {
     co_await training_.hook(train);
   }
-  training_.end_evaluation();
+  training_.statements().end_evaluation();
   training_.results = outer;
-  training_.outputs = std::move(outer_outputs);
+  training_.outputs() = std::move(outer_outputs);
 }
 
 Program evaluate(Training& training, EvaluationKind kind) {

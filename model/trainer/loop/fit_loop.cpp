@@ -69,7 +69,7 @@ Program FitLoop::run() {
   }
   co_await training_.begin_stage(Stage::fit);
   co_await training_.hook("on_fit_start");
-  co_await training_.restore_checkpoint();
+  co_await training_.checkpoints().restore(training_.sites().resume_end);
   co_await training_.begin_loop();
   co_await training_.hook_of_1_x("on_pretrain_routine_start");
   co_await training_.hook_of_1_x("on_pretrain_routine_end");
@@ -107,12 +107,11 @@ Program FitLoop::epochs() {
     }
     co_await epoch();
     training_.log().epochs = ++training_.progress.epoch;
-    training_.leave_if_terminated(false);
+    training_.termination().leave_if_come(false);
     decide_to_stop();
   }
-  training_.log_learning_rates();
-  training_.resumes_at.epoch = training_.progress.epoch;
-  training_.resumes_at.batch = 0;
+  training_.rates().log(training_.log());
+  training_.checkpoints().set_resumes_at_epoch(training_.progress.epoch);
   co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
@@ -157,25 +156,26 @@ Program FitLoop::sanity_check() {
 // around it, summed over the ranks. Data without a length have one there if batches are limited.
 Program FitLoop::set_up() {
   const TrainerSites& sites = training_.sites();
-  co_await training_.count_batches(loader(), given_batches_);
+  co_await training_.loaders().count_batches(loader(), given_batches_);
   co_await training_.hook("train_dataloader");
-  co_await training_.barrier(sites.train_loader);
-  training_.check_sampler(loader(), LoaderRole::train);
-  const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
-  const int64_t available = settings_.limit_train.of(batches.size());
-  available_batches_ = available;
+  co_await training_.collectives().barrier(sites.train_loader);
+  training_.loaders().check_sampler(loader(), LoaderRole::train);
+  const RankBatches batches(loader(), training_.loaders().policy(LoaderRole::train), 0,
+                            given_batches_);
+  available_batches_ = settings_.limit_train.of(batches.size());
   loaded_in_epoch_ = training_.progress.epoch;
   const bool is_limited = settings_.limit_train.batches != TrainerSettings::no_limit;
   if (!loader().iterable && training_.distributed()) {
-    co_await training_.reduce_length(batches.size());
+    co_await training_.collectives().reduce_length(batches.size(), sites.loader_length);
   }
   if ((!loader().iterable || is_limited) && training_.distributed()) {
-    co_await training_.reduce_length(available);
+    co_await training_.collectives().reduce_length(available_batches_, sites.loader_length);
   }
-  check_validation_interval(settings_, available, loader().iterable);
-  val_check_batch_ = settings_.val_check_interval.batches != TrainerSettings::no_limit
-                         ? settings_.val_check_interval.batches
-                         : std::max<int64_t>(1, settings_.val_check_interval.of(available));
+  check_validation_interval(settings_, available_batches_, loader().iterable);
+  val_check_batch_ =
+      settings_.val_check_interval.batches != TrainerSettings::no_limit
+          ? settings_.val_check_interval.batches
+          : std::max<int64_t>(1, settings_.val_check_interval.of(available_batches_));
 }
 
 // trainer.py, _run_sanity_check: not where the loops restart, which they do within an epoch, and
@@ -223,7 +223,7 @@ Program FitLoop::validate_if_due(bool steps) {
   const Progress before = progress;
   co_await training_.publish_step_metrics();
   if (steps && settings_.lightning >= Version{2, 1, 0}) {
-    co_await training_.release_gradients(true);
+    co_await training_.batches().optimizers().release_gradients(true, training_.stage());
   }
   co_await validation_.run(TrainerSettings::no_limit, false);
   training_.progress.batch_idx = before.batch_idx;
@@ -234,13 +234,13 @@ Program FitLoop::validate_if_due(bool steps) {
 }
 
 Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
-  co_await training_.share_termination();
+  co_await training_.termination().share();
   co_await training_.transfer_batch();
-  training_.enter_batch(batch, loader());
+  training_.batches().batch().enter(batch, loader());
   co_await training_.hook_of_1_x("on_batch_start");
   co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
-  co_await training_.training_batch(steps, begins_window);
+  co_await training_.batches().train(steps, begins_window);
   co_await step_schedulers(steps, false);
   if (training_.progress.is_last_batch) {
     co_await training_.schedulers().step(SchedulerInterval::epoch, false);
@@ -249,14 +249,14 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   co_await training_.callbacks().run(CallbackHook::train_batch_end);
   co_await training_.hook("on_train_batch_end");
   co_await training_.hook_of_1_x("on_batch_end");
-  training_.leave_batch();
+  training_.batches().batch().leave();
 }
 
 // The property `metrics` turns what goes to the progress bar into numbers after every batch.
 Program FitLoop::log_batch(bool steps) {
   co_await results_.show_progress();
-  if (steps && settings_.has_logger && training_.should_update_logs()) {
-    training_.log_row(co_await results_.values_for_loggers(), std::nullopt);
+  if (steps && settings_.has_logger && training_.logger_rows().are_due()) {
+    training_.logger_rows().add(co_await results_.values_for_loggers(), std::nullopt);
   }
 }
 
@@ -279,7 +279,7 @@ Program FitLoop::end_epoch() {
     co_await training_.schedulers().step(SchedulerInterval::epoch, true);
   }
   --training_.progress.batches_that_stepped;
-  training_.log_row(results_.take_epoch_values(), std::nullopt);
+  training_.logger_rows().add(results_.take_epoch_values(), std::nullopt);
   ++training_.progress.batches_that_stepped;
 }
 
@@ -288,12 +288,11 @@ Program FitLoop::end_epoch() {
 // been completed when its callbacks saved was run again (Lightning pull request 20379).
 void FitLoop::note_position(bool ends_epoch, bool steps) {
   const Progress& progress = training_.progress;
-  FitPosition& next = training_.resumes_at;
-  next = {progress.global_step, progress.batches_that_stepped + (steps ? 1 : 0), progress.epoch,
-          progress.batch_idx + 1, progress.batches};
+  training_.checkpoints().set_resumes_at(
+      {progress.global_step, progress.batches_that_stepped + (steps ? 1 : 0), progress.epoch,
+       progress.batch_idx + 1, progress.batches});
   if (ends_epoch) {
-    ++next.epoch;
-    next.batch = 0;
+    training_.checkpoints().set_resumes_at_epoch(progress.epoch + 1);
   }
 }
 
@@ -309,14 +308,14 @@ int64_t FitLoop::take_first_batch(int64_t batches) {
 // for it, then mirrors what they still call.
 Program FitLoop::epoch() {
   Progress& progress = training_.progress;
-  const RankBatches batches(loader(), training_.policy(LoaderRole::train), progress.epoch,
+  const RankBatches batches(loader(), training_.loaders().policy(LoaderRole::train), progress.epoch,
                             given_batches_);
   progress.num_batches = settings_.limit_train.of(batches.size());
   first_batch_ = take_first_batch(progress.num_batches);
-  const bool keeps_outputs = training_.has_hook("training_epoch_end");
-  training_.outputs.clear();
+  const bool keeps_outputs = training_.hooks().has("training_epoch_end");
+  training_.outputs().clear();
   co_await training_.begin_epoch();
-  training_.log_learning_rates();
+  training_.rates().log(training_.log());
   if (first_batch_ == 0) {  // fit_loop.py, on_advance_start
     co_await training_.callbacks().run(CallbackHook::train_epoch_start);
     co_await training_.hook_of_1_x("on_epoch_start");
@@ -325,18 +324,19 @@ Program FitLoop::epoch() {
   decide_to_stop();
   DataFeed feed(training_.rank(), loader(), given_batches_.size.value_or(loader().batch_size));
   const int64_t window = settings_.accumulate_grad_batches;
-  training_.note_batches(loader(), progress.num_batches);
+  training_.loaders().note_batches(loader(), progress.num_batches);
   std::optional<RepeatedBatches> repeated = repeated_batches(feed.ahead());
-  training_.epoch_batches = &batches;
+  training_.checkpoints().set_epoch(&batches);
   int64_t number = first_batch_;
-  for (; !must_stop() && training_.goes_on(loader(), number < progress.num_batches); ++number) {
+  for (; !must_stop() && training_.loaders().goes_on(loader(), number < progress.num_batches);
+       ++number) {
     if (repeated) {
       const int64_t left_out = repeated->left_out(number);
       feed.leave_out(left_out);
       number += left_out;
     }
     const Batch next = batches.at(number - first_batch_);
-    co_await training_.begin_batch();
+    co_await training_.hooks().begin_step(training_.progress.global_step);
     results_.begin_batch(LoggedResults::only_loader);
     co_await feed.next(next.size(), number - first_batch_, progress.num_batches - first_batch_);
     progress.batch_idx = number;
@@ -344,11 +344,11 @@ Program FitLoop::epoch() {
     progress.is_last_batch = number + 1 == progress.num_batches;
     ++progress.batches;
     const bool steps = steps_at(training_.program(), number, progress.is_last_batch);
-    training_.epoch_batches_used = number + 1 - first_batch_;
+    training_.checkpoints().set_used_of_epoch(number + 1 - first_batch_);
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);
     if (!keeps_outputs) {
-      training_.outputs.clear();
+      training_.outputs().clear();
     }
     decide_to_stop();
     note_position(false, steps);
@@ -356,9 +356,9 @@ Program FitLoop::epoch() {
     co_await step_schedulers(steps, true);
     decide_to_stop();
     progress.batches_that_stepped += steps ? 1 : 0;
-    training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
+    training_.termination().leave_if_come(progress.is_last_batch || reached_max_steps());
   }
-  training_.epoch_batches = nullptr;
+  training_.checkpoints().set_epoch(nullptr);
   co_await leave_batches(batches, number - first_batch_);
   co_await end_epoch();
 }
@@ -369,7 +369,7 @@ Program FitLoop::leave_batches(const RankBatches& batches, int64_t count) {
   }
   const bool takes_over = co_await training_.strategy().join(training_.rank());
   if (takes_over) {
-    training_.note_taken_over();
+    training_.batches().tally().note_taken_over(training_.log());
   }
   results_.end_batches();
 }

@@ -101,7 +101,7 @@ void RepeatedEpochs::leave_out() {
   loop_.left_out(epoch, decide_alike && are_alike(before, epoch), other);
 }
 
-// How many steps an epoch has is known behind the first.
+// The number of steps per epoch is known behind the first.
 int64_t RepeatedEpochs::next_other_decision(int64_t end) {
   if (training_.progress.epoch == 0) {
     return 0;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "model/trainer/logging/run_log.hpp"
+#include "model/trainer/loop/optimizer_rates.hpp"
 #include "model/trainer/loop/weight_update.hpp"
-#include "model/trainer/scheduler/optimizer_rates.hpp"
 
 namespace lockstep {
 

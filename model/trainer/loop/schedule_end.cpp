@@ -17,7 +17,8 @@ int64_t batches_until_schedule_ends(Training& training, int64_t batches) {
       !program.trainer.automatic_optimization) {
     return TrainerSettings::no_limit;
   }
-  RateSchedules schedules = training.schedulers().schedules();
+  OptimizerRates rates = training.rates();
+  RateSchedules schedules(training.schedulers().schedules(), rates);
   int64_t steps = progress.global_step;
   int64_t batch = progress.resumed_batch;
   int64_t epoch = progress.epoch;

@@ -1,23 +1,16 @@
-// Shared parts of the loops: stages, hooks, names, and the collectives that Lightning itself calls.
 #include "model/trainer/loop/training.hpp"
 
-#include <algorithm>
+#include <exception>
 
-#include "model/expression/tensor.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
 #include "model/trainer/loop/fit_loop.hpp"
-#include "model/user_program/sites.hpp"
+#include "model/trainer/loop/repeated_epochs.hpp"
+#include "model/trainer/loop/repeated_updates.hpp"
 
 namespace lockstep {
 
 namespace {
-
-/// Of a pickled path such as /home/somebody/project/lightning_logs/version_0: the scenario does not
-/// say where it is.
-constexpr int64_t typical_log_dir_bytes = 64;
-/// Of columns, by all ranks together.
-constexpr int64_t most_numbers_kept = int64_t{1} << 22;
 
 constexpr std::string_view looks_at_should_stop = "Lightning, look at trainer.should_stop";
 
@@ -71,14 +64,6 @@ ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program) {
   return [program](Rank& rank) { return run(rank, program); };
 }
 
-bool Training::has_process_group() const {
-  return strategy_->has_process_group() || program_.settings.stands_for > 1;
-}
-
-Task<Slice> Training::gather_rows(Slice part, std::vector<int64_t> shape, SiteId site) {
-  co_return co_await strategy_->gather_rows(rank_, part, std::move(shape), site);
-}
-
 int64_t TrainerSettings::Limit::of(int64_t available) const {
   if (batches != no_limit) {
     return std::min(batches, available);
@@ -92,22 +77,68 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       log_(program.log->ranks[rank.place().rank.value]),
       membership_(program.membership(rank.place())),
       strategy_(program.make_strategy(program.plan_of(rank.id()), program.arguments_of(rank.id()))),
-      interpreter_(rank, program.settings, log_, this),
-      metrics_(interpreter_, *strategy_, program),
-      columns_(most_numbers_kept / std::max(1, rank.world_size()), rank.place()),
+      interpreter_(rank, program.settings, log_, &statements_),
+      collectives_(rank, membership_, *strategy_, interpreter_.streams(), interpreter_.tensors()),
+      termination_(rank, program, collectives_),
+      hooks_(program, interpreter_, termination_),
+      rates_(program),
       callbacks_(program.callbacks, *this),
-      schedulers_(*this) {
-  if (program.scales_loss) {
-    loss_scale_.emplace();
-    loss_scale_->stand_for(program.scales_for);
+      schedulers_(*this),
+      loaders_(context(), membership_),
+      rows_(program, log_, progress),
+      batches_(context(), membership_, hooks_, rates_, progress),
+      model_(context(), hooks_),
+      checkpoints_(
+          context(), collectives_, hooks_,
+          {progress, rates_, callbacks_, schedulers_, batches_.optimizers().own_loss_scale()}),
+      statements_(
+          context(),
+          {progress, collectives_, hooks_, batches_, model_, checkpoints_, schedulers_, results},
+          [this](StatementKind stage) { return run_stage(stage); }) {}
+
+Program Training::run_main() {
+  log_.runs_trainer = membership_.runs_trainer;
+  if (membership_.runs_trainer) {
+    co_await run_script();
+    co_await strategy_->dismiss_servers(rank_);
+  } else {
+    co_await strategy_->serve(rank_);
+    log_.staleness = strategy_->staleness();
+    log_.transfers = strategy_->transfers_per_step();
+  }
+  if (model_.is_set_up() || !membership_.runs_trainer) {
+    model_.log_parameters(membership_.runs_trainer);
+  }
+}
+
+Program Training::run_script() {
+  interpreter_.locations().make_on_host(program_.settings.on_gpus);
+  co_await hooks_.run("__init__");
+  interpreter_.locations().make_on_host(false);
+  if (!hooks_.has("main")) {
+    co_await hooks_.begin("main");
+    co_await run_stage(StatementKind::fit);
+  } else {
+    co_await hooks_.run("main");
+  }
+  interpreter_.tell_unwaited();
+  co_await interpreter_.streams().synchronize_all();
+  log_.known_differences =
+      model_.known_differences(batches_.optimizers().own_loss_scale(),
+                               batches_.tally().micro_batches(), progress.global_step);
+  if (batches_.optimizers().loss_scale() != nullptr) {
+    log_.skipped_steps = batches_.optimizers().loss_scale()->skipped_steps();
+  }
+  if (model_.is_set_up()) {
+    model_.log_strategy();
   }
 }
 
 // Weights and metrics come back from processes that Lightning has made; the module does not.
 // trainer/call.py: the module hears of an exception in a loop, which is then raised again.
-Program Training::run_trainer(StatementKind kind) {
+Program Training::run_stage(StatementKind kind) {
   if (program_.in_children) {
-    interpreter_.begin_child();
+    interpreter_.names().begin_child();
   }
   std::exception_ptr failure;
   try {
@@ -121,187 +152,15 @@ Program Training::run_trainer(StatementKind kind) {
     failure = std::current_exception();
   }
   if (failure) {
-    leave_batch();  // it has gone with the loop, and so have the results
+    batches_.batch().leave();  // it has gone with the loop, and so have the results
     results = nullptr;
-    handles_signals_ = false;
-    co_await hook("on_exception");
+    termination_.end_handling();
+    co_await hooks_.run("on_exception");
     std::rethrow_exception(failure);
   }
   if (program_.in_children) {
-    interpreter_.end_child();
+    interpreter_.names().end_child();
   }
-}
-
-std::optional<Value> Training::lookup(std::string_view name) {
-  if (name == "global_step") {
-    return Value(progress.global_step);
-  }
-  if (name == "epoch") {
-    return Value(progress.epoch);
-  }
-  if (name == "batch_idx") {
-    return Value(progress.batch_idx);
-  }
-  if (name == "batch_size") {
-    return Value(progress.batch_size);
-  }
-  if (name == "num_batches") {
-    return Value(progress.num_batches);
-  }
-  if (name == "dataloader_idx") {
-    return Value(progress.dataloader_idx);
-  }
-  if (name == "is_last_batch") {
-    return Value(progress.is_last_batch);
-  }
-  if (name == "sanity_checking") {
-    return Value(progress.sanity_checking);
-  }
-  if (name == "loss_scale" && loss_scale() != nullptr) {
-    return Value(loss_scale()->scale());
-  }
-  if (name == "callback_metrics") {
-    Map metrics;
-    for (const auto& [key, value] : log_.metrics) {
-      metrics.emplace_back(key, Value(value));
-    }
-    return Value(std::move(metrics));
-  }
-  if (find_metric(program_.metrics, std::string(name)) != nullptr) {
-    return Value(Handle{Handle::Kind::metric, std::string(name)});
-  }
-  if (is_column(name)) {
-    return columns_.values(*loader_->columns, name, *batch_, !training_);
-  }
-  return std::nullopt;
-}
-
-bool Training::is_column(std::string_view name) const {
-  return loader_ != nullptr && loader_->columns->has(name);
-}
-
-bool Training::has_hook(std::string_view name) const {
-  return program_.scenario->program && program_.scenario->program->find(name) != nullptr;
-}
-
-Task<Flow> Training::hook(std::string_view name) {
-  Frame frame;
-  const Flow flow = co_await hook_with(name, frame);
-  leave_hook(name, frame);
-  co_return flow;
-}
-
-// The script ends with the process: nothing gets its memory.
-void Training::leave_hook(std::string_view name, Frame& frame) {
-  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
-  if (found != nullptr && name != "main") {
-    interpreter_.leave(frame, site_of(found->place));
-  }
-}
-
-Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
-  co_await begin_hook(name);
-  co_return co_await run_hook(name, frame);
-}
-
-Task<Flow> Training::run_hook(std::string_view name, Frame& frame) {
-  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
-  if (found == nullptr) {
-    co_return Flow::next;
-  }
-  log_.hooks.emplace(name);
-  const std::string outer = std::exchange(hook_, std::string(name));
-  std::exception_ptr failure;
-  Flow flow = Flow::next;
-  try {
-    flow = co_await interpreter_.run(found->statements, frame);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  hook_ = outer;
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
-  co_return flow;
-}
-
-Program Training::hook_with_outputs(std::string_view name) {
-  Frame frame;
-  frame["outputs"] = Variable{outputs};
-  co_await hook_with(name, frame);
-  leave_hook(name, frame);
-}
-
-Program Training::hook_of_1_x(std::string_view name) {
-  if (program_.trainer.lightning < Version{1, 8, 0}) {
-    co_await hook(name);
-  }
-}
-
-// training_epoch_loop.py and evaluation_loop.py: before the hook of the batch.
-Program Training::transfer_batch() {
-  for (const char* name :
-       {"on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"}) {
-    if (has_hook(name)) {
-      co_await hook(name);
-    }
-  }
-}
-
-SamplerPolicy Training::policy(LoaderRole role) const {
-  SamplerPolicy policy;
-  policy.role = role;
-  policy.distributed = distributed();
-  policy.inject = program_.trainer.inject_sampler;
-  policy.replicas = membership_.data_parallel_size;
-  policy.index = membership_.data_parallel_index;
-  policy.ranks = membership_.trainers;
-  policy.rank = membership_.trainer_index;
-  policy.seed = program_.settings.seed;
-  const bool joins = role == LoaderRole::train ||
-                     (role == LoaderRole::evaluate && program_.settings.joins_evaluation);
-  if (joins && program_.settings.stands_for > 1) {
-    policy.distributed = true;
-    policy.replicas = program_.settings.stands_for;
-    policy.joins = true;
-  }
-  return policy;
-}
-
-Program Training::barrier(SiteId site) {
-  interpreter_.hand_over_compute_stream();
-  co_await strategy_->barrier(rank_, site);
-}
-
-Program Training::reduce_length(int64_t length) {
-  const TensorPointer data = interpreter_.tensors().make(DType::int64, {});
-  rank_.write(data->slice, Values::of(DType::int64, {static_cast<double>(length)}));
-  interpreter_.hand_over_compute_stream();
-  co_await strategy_->reduce(rank_, data->slice, Reduction::sum, sites().loader_length);
-  // lightning/fabric/utilities/data.py, has_len_all_ranks
-  if (length == 0 && rank_.read(data->slice).integer(0) > 0) {
-    throw ProgramException(sites().loader_length,
-                           "`DataLoader` within local rank has zero length. Please make sure that "
-                           "it returns at least 1 batch.");
-  }
-}
-
-Program Training::send_int(SiteId site) {
-  const TensorPointer data = interpreter_.tensors().make(DType::int64, {1});
-  interpreter_.hand_over_compute_stream();
-  co_await strategy_->broadcast(rank_, data->slice, 0, site);
-}
-
-// trainer.log_dir, asked for by the set-up of the profiler: broadcast_object_list sends the size of
-// the pickled path, then the path.
-Program Training::broadcast_log_dir() {
-  if (!distributed()) {
-    co_return;
-  }
-  co_await send_int(sites().log_dir);
-  const TensorPointer path = interpreter_.tensors().make(DType::uint8, {typical_log_dir_bytes});
-  interpreter_.hand_over_compute_stream();
-  co_await strategy_->broadcast(rank_, path->slice, 0, sites().log_dir);
 }
 
 const TrainerSites& Training::sites() const { return program_.sites[static_cast<size_t>(stage_)]; }
@@ -309,64 +168,141 @@ const TrainerSites& Training::sites() const { return program_.sites[static_cast<
 // trainer.py, _run: what every stage does before its loop.
 Program Training::begin_stage(Stage stage) {
   stage_ = stage;
-  has_termination_ = false;
   const TrainerSites& sites = this->sites();
-  co_await broadcast_log_dir();
-  if (has_hook("prepare_data")) {
+  termination_.begin_stage(sites);
+  co_await collectives_.broadcast_log_dir(sites.log_dir);
+  if (hooks_.has("prepare_data")) {
     if (rank_.place().local_rank == 0) {
-      co_await hook("prepare_data");
+      co_await hooks_.run("prepare_data");
     }
-    co_await barrier(sites.prepare_data);
+    co_await collectives_.barrier(sites.prepare_data);
   }
-  co_await barrier(sites.pre_setup);
+  co_await collectives_.barrier(sites.pre_setup);
   co_await callbacks_.run(CallbackHook::setup);
-  co_await hook("setup");
-  co_await barrier(sites.post_setup);
-  co_await hook("configure_sharded_model");
+  co_await hooks_.run("setup");
+  co_await collectives_.barrier(sites.post_setup);
+  co_await hooks_.run("configure_sharded_model");
   if (program_.trainer.lightning >= Version{2, 1, 0}) {
-    co_await hook("configure_model");
+    co_await hooks_.run("configure_model");
   }
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->setup(rank_, stage);
-  is_set_up_ = true;
-  bind_buffers();
+  model_.begin();
   if (stage == Stage::fit) {
-    co_await hook("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
+    co_await hooks_.run("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
     schedulers_.begin();
   }
 }
 
 Program Training::begin_loop() {
-  co_await barrier(sites().resume_end);
-  handles_signals_ = true;
-  co_await barrier(sites().run_stage);
+  co_await collectives_.barrier(sites().resume_end);
+  termination_.begin_handling();
+  co_await collectives_.barrier(sites().run_stage);
 }
 
 // trainer.py, _teardown: the strategy's comes before the hooks.
 Program Training::end_stage() {
-  interpreter_.hand_over_compute_stream();
+  interpreter_.streams().hand_over_compute();
   co_await strategy_->teardown(rank_);
-  handles_signals_ = false;
+  termination_.end_handling();
   if (stage_ == Stage::fit) {
-    co_await hook("on_fit_end");
+    co_await hooks_.run("on_fit_end");
   }
-  co_await hook("teardown");
+  co_await hooks_.run("teardown");
+}
+
+// training_epoch_loop.py and evaluation_loop.py: before the hook of the batch.
+Program Training::transfer_batch() {
+  for (const char* name :
+       {"on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"}) {
+    if (hooks_.has(name)) {
+      co_await hooks_.run(name);
+    }
+  }
+}
+
+Program Training::begin_epoch() {
+  statements_.begin_epoch();
+  return hooks_.begin_epoch(progress.epoch);
+}
+
+Counted Training::counted() const {
+  return {progress,
+          log_.logger_row_count,
+          batches_.tally().micro_batches(),
+          UpdateTally::logged(log_),
+          callbacks_.counted(),
+          results == nullptr ? std::vector<size_t>() : results->counted(),
+          strategy_->staleness().value_or(Staleness{})};
+}
+
+void Training::repeat_since(const Counted& earlier, int64_t times) {
+  if (program_.schedulers.empty()) {
+    repeat_updates(UpdateTally::updates_since(earlier.updates, log_), times, log_);
+  } else {
+    repeat_schedules_since(earlier, times);
+  }
+  progress.repeat_since(earlier.progress, times);
+  callbacks_.repeat_since(earlier.by_callbacks, times);
+  const Staleness now = strategy_->staleness().value_or(Staleness{});
+  model_.leave_out({(now.pushes - earlier.staleness.pushes) * times,
+                    (now.updates - earlier.staleness.updates) * times, now.most,
+                    (now.dropped - earlier.staleness.dropped) * times});
+  strategy_->leave_out((progress.global_step - earlier.progress.global_step) / (times + 1) * times,
+                       (progress.batches - earlier.progress.batches) / (times + 1) * times);
+  batches_.tally().repeat_micro_batches_since(earlier.micro_batches, times);
+  if (results != nullptr) {
+    results->repeat_since(earlier.logged, times);
+  }
+  log_.logger_row_count += (log_.logger_row_count - earlier.logger_rows) * times;
+  log_.steps = progress.global_step;
+  log_.epochs = progress.epoch;
+}
+
+// Of batches that have been left out: what their optimizers and schedulers would have done. Of a
+// loop over epochs the next batch is the first of one.
+void Training::repeat_schedules_since(const Counted& earlier, int64_t times) {
+  const bool of_epochs = progress.epoch > earlier.progress.epoch;
+  const int64_t batches = (progress.batches - earlier.progress.batches) * times;
+  int64_t epoch = progress.epoch;
+  int64_t batch = of_epochs ? 0 : progress.batch_idx + 1;
+  UpdatesByBatch updates(UpdateTally::updates_since(earlier.updates, log_),
+                         batches_.tally().batches());
+  for (int64_t left_out = 0; left_out < batches; ++left_out) {
+    if (of_epochs && batch == 0) {
+      rates_.log(log_);
+    }
+    const bool is_last = of_epochs && batch + 1 == progress.num_batches;
+    updates.take(program_.optimizer_names, rates_, log_);
+    if (program_.trainer.automatic_optimization) {
+      schedulers_.schedules().step_after(batch, epoch, steps_at(program_, batch, is_last), is_last);
+    }
+    epoch += is_last ? 1 : 0;
+    batch = is_last ? 0 : batch + 1;
+  }
+}
+
+void Training::remember(ProgramMemory& memory) const {
+  interpreter_.tensors().remember(memory);
+  if (results != nullptr) {
+    results->remember(memory);
+  }
+}
+
+bool Training::has_validation() const {
+  return !program_.validation.empty() && program_.trainer.limit_validation.allows_any();
+}
+
+Program Training::publish_step_metrics() {
+  if (program_.monitors_metrics && results != nullptr) {
+    co_await results->publish_steps();
+  }
 }
 
 // fit_loop.py, _can_stop_early: epochs that have been run in full, the present one not among them.
 bool Training::can_stop_early() const {
   return progress.epoch >= program_.trainer.min_epochs &&
          progress.global_step >= program_.trainer.min_steps;
-}
-
-// overrides/distributed.py, UnrepeatedDistributedSampler.
-void Training::check_sampler(const LoaderSettings& loader, LoaderRole role) const {
-  const Sampler::Options options = sampler_options(loader, policy(role), 0);
-  if (!loader.batches && !loader.iterable && options.samples > 0 &&
-      options.division == Sampler::Division::unrepeated && Sampler(options).size() == 0) {
-    throw ProgramException(site_of(loader.place),
-                           "UnrepeatedDistributedSampler needs a sample for every rank");
-  }
 }
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/scenario/hooks.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
-#include "model/user_program/interpreter.hpp"
+#include "model/user_program/gradient_tape.hpp"
 
 namespace lockstep {
 

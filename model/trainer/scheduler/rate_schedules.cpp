@@ -5,6 +5,7 @@
 
 #include "model/core/ensure.hpp"
 #include "model/program/rank.hpp"
+#include "model/strategy/local_model/optimizer.hpp"
 
 namespace lockstep {
 
@@ -32,11 +33,8 @@ void restore_from(const std::vector<double>& numbers, Schedule& schedule) {
 
 }  // namespace
 
-RateSchedules::RateSchedules(const RateSchedules& other)
-    : settings_(other.settings_),
-      optimizers_(other.optimizers_),
-      rates_(other.rates_),
-      groups_(other.groups_) {
+RateSchedules::RateSchedules(const RateSchedules& other, OptimizerRates& rates)
+    : program_(other.program_), rates_(rates), groups_(other.groups_) {
   for (const Schedule& schedule : other.schedules_) {
     const auto* const torch = std::get_if<std::unique_ptr<TorchSchedule>>(&schedule);
     if (torch != nullptr) {
@@ -53,10 +51,10 @@ void RateSchedules::begin() {
   schedules_.clear();
   groups_.clear();
   rates_.reset();
-  for (const OptimizerPlan& plan : *optimizers_) {
+  for (const OptimizerPlan& plan : program_.plan.optimizers) {
     groups_.push_back({.momentum = first_momentum(plan)});
   }
-  for (const SchedulerSettings& settings : *settings_) {
+  for (const SchedulerSettings& settings : program_.schedulers) {
     if (settings.is_monitored()) {
       schedules_.emplace_back(PlateauSchedule(settings));
     } else if (settings.counts_iterations()) {
@@ -95,7 +93,7 @@ void RateSchedules::take(const SchedulerSettings& settings, const IterationSched
                                                        : "(total_num_steps is warmup_num_steps)"));
   }
   rates_.set_learning_rate(settings.optimizer, rate);
-  const OptimizerPlan& optimizer = (*optimizers_)[settings.optimizer];
+  const OptimizerPlan& optimizer = program_.plan.optimizers[settings.optimizer];
   if (const auto betas = schedule.betas(); betas && has_betas(optimizer)) {
     rates_.set_momentum(settings.optimizer, {betas->first, betas->second});
   }

@@ -6,23 +6,22 @@
 #include <vector>
 
 #include "model/trainer/checkpoint/saved_training.hpp"
+#include "model/trainer/loop/optimizer_rates.hpp"
 #include "model/trainer/scheduler/iteration_schedule.hpp"
-#include "model/trainer/scheduler/optimizer_rates.hpp"
 #include "model/trainer/scheduler/plateau_schedule.hpp"
 #include "model/trainer/scheduler/torch_schedule.hpp"
 
 namespace lockstep {
 
-/// The schedules of a fit on one rank, and the rates that they have given: arithmetic alone, so
-/// that a copy says what steps will bring.
+/// The schedules of a fit on one rank, which set the rates of its optimizers: arithmetic alone, so
+/// that a copy over a copy of the rates says what steps will bring.
 class RateSchedules {
  public:
-  /// Of the first schedule on, until begin(): none. Both outlive it.
-  RateSchedules(const std::vector<SchedulerSettings>& settings,
-                const std::vector<OptimizerPlan>& optimizers)
-      : settings_(&settings), optimizers_(&optimizers), rates_(optimizers) {}
-  RateSchedules(const RateSchedules& other);
-  RateSchedules& operator=(const RateSchedules&) = delete;
+  /// Until begin() there are none. Both outlive it.
+  RateSchedules(const TrainingProgram& program, OptimizerRates& rates)
+      : program_(program), rates_(rates) {}
+  /// The same schedules over rates of their own, which outlive them.
+  RateSchedules(const RateSchedules& other, OptimizerRates& rates);
 
   /// Makes them again over the optimizers, which have their first rates again. Raises
   /// ProgramException where torch or DeepSpeed would, as every step does.
@@ -34,10 +33,7 @@ class RateSchedules {
   void step_after(int64_t batch, int64_t epoch, bool optimizer_steps, bool is_last_batch);
 
   size_t size() const { return schedules_.size(); }
-  const SchedulerSettings& settings(size_t index) const { return (*settings_)[index]; }
-  const OptimizerRates& rates() const { return rates_; }
-  /// For what changes rates beside schedules, such as a checkpoint.
-  OptimizerRates& rates() { return rates_; }
+  const SchedulerSettings& settings(size_t index) const { return program_.schedulers[index]; }
   /// What a checkpoint holds of them, in their order, and of the optimizers' groups.
   std::vector<SavedObject> state() const;
   void restore(const std::vector<SavedObject>& saved);
@@ -50,9 +46,8 @@ class RateSchedules {
   void take(size_t optimizer);
   ParameterGroup& group_with_rate(size_t optimizer);
 
-  const std::vector<SchedulerSettings>* settings_;
-  const std::vector<OptimizerPlan>* optimizers_;
-  OptimizerRates rates_;
+  const TrainingProgram& program_;
+  OptimizerRates& rates_;
   std::vector<Schedule> schedules_;
   std::vector<ParameterGroup> groups_;  ///< by optimizer
 };

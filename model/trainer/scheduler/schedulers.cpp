@@ -10,8 +10,7 @@
 namespace lockstep {
 
 Schedulers::Schedulers(Training& training)
-    : training_(training),
-      schedules_(training.program().schedulers, training.program().plan.optimizers) {}
+    : training_(training), schedules_(training.program(), training.rates()) {}
 
 void Schedulers::begin() {
   schedules_.begin();
@@ -72,11 +71,11 @@ Program Schedulers::step_with_hook(size_t index, std::optional<double> metric) {
   }
   in_hook_ = index;
   metric_of_hook_ = metric;
-  co_await training_.hook_with("lr_scheduler_step", frame);
-  training_.leave_hook("lr_scheduler_step", frame);
+  co_await training_.hooks().run_with("lr_scheduler_step", frame);
+  training_.hooks().leave("lr_scheduler_step", frame);
   in_hook_.reset();
   metric_of_hook_.reset();
-  if (!training_.has_hook("lr_scheduler_step")) {
+  if (!training_.hooks().has("lr_scheduler_step")) {
     step(index, metric, schedules_.settings(index).site);
   }
 }
@@ -99,10 +98,10 @@ void Schedulers::step_by_program(std::optional<int64_t> number, std::optional<do
 
 void Schedulers::step(size_t index, std::optional<double> metric, SiteId site) {
   const SchedulerSettings& settings = schedules_.settings(index);
-  const double before = schedules_.rates().learning_rate(settings.optimizer);
+  const double before = training_.rates().learning_rate(settings.optimizer);
   schedules_.step(index, metric, site);
   if (settings.is_monitored()) {
-    const bool reduced = schedules_.rates().learning_rate(settings.optimizer) != before;
+    const bool reduced = training_.rates().learning_rate(settings.optimizer) != before;
     training_.log().monitors[monitors_[index]].add(
         {training_.progress.epoch, training_.progress.global_step, *metric, reduced, reduced});
   }
