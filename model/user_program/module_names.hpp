@@ -18,7 +18,7 @@ class ModuleNames {
   /// All outlive the names.
   ModuleNames(const StatementContext& context, const TensorStore& tensors, StreamOrder& streams);
 
-  /// Null: nothing has bound the name. The pointer holds until the name is bound or deleted.
+  /// Null: the name is not defined. The pointer holds until the name is bound or deleted.
   Variable* find(std::string_view name, Frame& frame);
   void bind(const std::string& name, Variable variable, Frame& frame);
   /// `del`. Throws ProgramException where the name is not bound.
