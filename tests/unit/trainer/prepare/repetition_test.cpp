@@ -23,7 +23,7 @@ Repetition repetition_of_text(const std::string& program, const std::string& mor
       "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 3" +
       trainer + "}\n" + more + (program.empty() ? "" : "program: " + program + "\n") +
       "verify: {numerics: false}\n");
-  return prepare(scenario).repetition;
+  return prepare(scenario, StrategyRegistry{}).repetition;
 }
 
 std::vector<int64_t> kinds(const Repetition& repetition, CountedDecisions::Counters first,
