@@ -166,6 +166,7 @@ class Parser {
   void verify() {
     CLI::App* made = scenario_command("verify", false);
     made->add_option("--draw-faults", request_.draw_faults)->check(CLI::Range(1, 1000));
+    made->add_flag("--all-steps", request_.all_steps);
     made->add_option("--strategies", request_.strategies)->excludes("--draw-faults");
     add_world(made);
   }

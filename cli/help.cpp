@@ -82,6 +82,7 @@ Evaluates expectations in words (no_hang, finding LS101) and about metrics.
   --set KEY=VALUE       override a key (repeatable)
   --seed N              seed of data, values, tie-breaking and drawn faults
   --draw-faults N       inject N faults drawn from the seed, and print how to repeat them
+  --all-steps           simulate every step, and compute the values of all, however long it takes
   --strategies all      one table: the same training under every strategy, or under A,B,..
   --format text|json    json: one object with findings, places and coverage
   -o FILE               write the result to a file (atomically)

@@ -77,6 +77,7 @@ struct Request {
   std::string timeline;   ///< empty: none
   RunFiles files{};
   std::string strategies;  ///< of `run` and `verify`: to compare; empty: the scenario's own
+  bool all_steps = false;  ///< of `verify`: none is left out, and all have values
   bool covering = false;   ///< `test`: leaves out cases whose calls others make
   std::string junit;       ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;

@@ -9,6 +9,7 @@
 #include "rehearsal/elastic/elastic_job.hpp"
 #include "rehearsal/explore/explore.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
+#include "rehearsal/explore/first_values.hpp"
 #include "rehearsal/explore/merge_explored.hpp"
 #include "rehearsal/explore/one_device.hpp"
 #include "rehearsal/explore/smallest.hpp"
@@ -284,6 +285,9 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
     compare_with_one_device(own, request, rehearsal);
   }
   complete_findings(rehearsal);
+  if (request.explore) {
+    add_first_values(own, request, rehearsal);
+  }
   if (request.advise) {
     rehearsal.results.advice = advise(rehearsal, request);
   }

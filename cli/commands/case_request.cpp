@@ -16,6 +16,10 @@ CaseSource source_of(const Request& request, const std::string& argument) {
     source.set.push_back(fmt::format("seed_everything={}", *request.seed));
     source.option_of_key["seed_everything"] = "--seed";
   }
+  if (request.all_steps) {
+    source.set.emplace_back("verify.all_steps=true");
+    source.option_of_key["verify.all_steps"] = "--all-steps";
+  }
   if (!request.calibration.empty()) {
     source.set.push_back("cluster.calibration=" + Json(request.calibration).dump());
     source.option_of_key["cluster.calibration"] = "--calibration";

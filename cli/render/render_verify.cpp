@@ -41,8 +41,11 @@ std::string looked_at(const Rehearsal& rehearsal) {
   const Prediction& prediction = rehearsal.results.prediction;
   if (prediction.simulated_steps < prediction.steps) {
     texts.push_back(fmt::format(
-        "{} (of which {} repeat earlier ones: no statement depends on what differs between them)",
-        plural(prediction.steps, "step"), prediction.steps - prediction.simulated_steps));
+        "{} (of which {} repeat earlier ones: {})", plural(prediction.steps, "step"),
+        prediction.steps - prediction.simulated_steps,
+        rehearsal.run.preparation.repetition.counted.empty()
+            ? "no statement depends on what differs between them"
+            : "what statements decide by batch_idx, epoch and global_step is the same in them"));
   }
   const auto ranks = static_cast<int64_t>(rehearsal.run.result.ends.size());
   const RankClasses* const classes = rehearsal.run.preparation.options.classes.get();

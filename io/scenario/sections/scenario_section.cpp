@@ -214,9 +214,9 @@ Table<VerifySpec> verify_table() {
               {"numerics", "auto",
                "auto: on when parameters fit in 64 MiB and the arithmetic takes seconds"}),
           field<&VerifySpec::single_device>({"single_device", "true", "compare with one device"}),
-          field<&VerifySpec::all_steps>(
-              {"all_steps", "false",
-               "true: simulate every step, also those that repeat earlier ones exactly"}),
+          field<&VerifySpec::all_steps>({"all_steps", "false",
+                                         "true: simulate every step, also those that repeat "
+                                         "earlier ones exactly, and compute the values of all"}),
           field<&VerifySpec::all_ranks>(
               {"all_ranks", "false",
                "true: simulate every rank, also those that do exactly what others do"}),

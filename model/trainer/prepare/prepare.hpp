@@ -106,6 +106,8 @@ struct Preparation {
   /// Why parameters, gradients and losses carry no values in this world, of a training: names the
   /// layer or the limit. Empty: they do, or nobody wants them.
   std::string why_without_values;
+  /// Of the fit, how much has values in about two seconds, where all of it would take too long.
+  std::optional<double> affordable_part{};
   Sites sites;
   std::map<uint8_t, std::string> stream_names;  ///< by queue, of streams that the scenario names
   std::shared_ptr<RunLog> log;                  ///< written by the run

@@ -19,25 +19,43 @@ namespace {
 using Kind = Problem::Kind;
 
 constexpr Bytes most_valued_parameters{int64_t{64} << 20};
-/// Of the reference arithmetic, unless it is asked for: some seconds of one core.
+/// Of the reference arithmetic, unless it is asked for: about two seconds of one core.
 constexpr double most_simulated_flops = 5e9;
+constexpr double simulated_flops_per_second = 2.5e9;
+/// A layer with values beside its arithmetic, on one rank, forward and backward.
+constexpr double seconds_per_valued_layer = 10e-6;
+constexpr double most_seconds_of_values = 2.5;
+
+/// What the values of a fit take this machine.
+struct ValueWork {
+  double flops = 0;
+  double layers = 0;  ///< that ranks run, over all steps
+  double seconds() const {
+    return flops / simulated_flops_per_second + layers * seconds_per_valued_layer;
+  }
+};
 
 /// What forward and backward of all ranks take, from the samples that a fit comes to: those of its
 /// epochs (of one, where nothing bounds the run), or of its steps. Batches that an expression gives
 /// count as one: it is evaluated by the ranks themselves.
-double flops_of_fit(const TrainingProgram& program, int64_t world_size) {
+ValueWork value_work_of_fit(const TrainingProgram& program, int64_t world_size) {
   double samples = 0;
+  double batches = 0;  // of all ranks
   for (const LoaderSettings& loader : program.train) {
     const TrainerSettings& trainer = program.trainer;
     const double of_step = static_cast<double>(loader.batch_size) * static_cast<double>(world_size);
     const double of_epoch = loader.batches ? of_step : static_cast<double>(loader.samples);
     const double steps = static_cast<double>(trainer.max_steps) *
                          static_cast<double>(trainer.accumulate_grad_batches);
-    samples += std::min(of_epoch * static_cast<double>(trainer.max_epochs), of_step * steps);
+    const double of_fit =
+        std::min(of_epoch * static_cast<double>(trainer.max_epochs), of_step * steps);
+    samples += of_fit;
+    batches += of_fit / static_cast<double>(std::max<int64_t>(1, loader.batch_size));
   }
   const Network& network = *program.network;
-  return samples * (static_cast<double>(network.forward_flops().count()) +
-                    static_cast<double>(network.backward_flops().count()));
+  return {samples * (static_cast<double>(network.forward_flops().count()) +
+                     static_cast<double>(network.backward_flops().count())),
+          batches * static_cast<double>(network.layers.size())};
 }
 
 void find_names_used(TrainingProgram& program) {
@@ -66,6 +84,7 @@ struct Numerics {
   bool carried = false;    ///< in this world
   bool kept = false;      ///< the final parameters are read, in this world or in the one it repeats
   std::string why_not{};  ///< carried; empty: they are
+  std::optional<double> affordable_part{};
 };
 
 std::string why_not_wanted(const std::string& asked, Bytes parameters) {
@@ -111,8 +130,11 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   }
   const std::string no_reference = why_no_reference(preparation, *program.network);
   const bool wanted = not_wanted.empty();
-  const double flops = flops_of_fit(program, preparation.options.world_size);
-  const bool in_time = asked == "true" || world.computes_layers || flops <= most_simulated_flops;
+  const ValueWork work = value_work_of_fit(program, preparation.options.world_size);
+  const bool is_short = work.flops <= most_simulated_flops &&
+                        (preparation.values_decide || work.seconds() <= most_seconds_of_values);
+  const bool in_time = asked == "true" || world.computes_layers || is_short ||
+                       (verify && value_or(verify->all_steps, false));
   Numerics numerics;
   const bool has_reference = wanted && no_reference.empty();
   const bool needless = world.arithmetic == Arithmetic::where_it_decides &&
@@ -128,10 +150,13 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
                        : !has_reference ? no_reference
                        : needless       ? "a prediction needs none"
                        : !in_time       ? fmt::format(
-                                        "{:.2g} FLOPs of arithmetic take too long unless "
-                                              "`verify.numerics` is true",
-                                        flops)
+                                        "{:.2g} FLOPs of arithmetic in {:.2g} layers take too long "
+                                              "unless `verify.numerics` is true",
+                                        work.flops, work.layers)
                                   : "";
+  }
+  if (has_reference && !in_time) {
+    numerics.affordable_part = most_seconds_of_values / work.seconds();
   }
   return numerics;
 }
@@ -294,6 +319,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   RunOptions& options = preparation.options;
   options.numerics = numerics.carried;
   preparation.why_without_values = numerics.why_not;
+  preparation.affordable_part = numerics.affordable_part;
   options.network = program->network.get();
   preparation.plan = program->plan;
   preparation.lightning = program->trainer.lightning;
