@@ -49,8 +49,6 @@ constexpr auto uncut = std::to_array<Uncut>({
     {"model/strategy/sharded/fsdp/unit_sharding.hpp: UnitSharding", {23, 64}},
     // A port with the loop that serves it.
     {"backend/device/device_host.hpp: DeviceHost", {28, 47}},
-    // All of the simulated world but prices.
-    {"sim/engine.hpp: Engine", {34, 95}},
 });
 
 struct Type {
