@@ -47,8 +47,6 @@ constexpr auto uncut = std::to_array<Uncut>({
     {"model/strategy/sharded/fsdp/sharded_unit.hpp: ShardedUnit", {26, 53}},
     // Three strategies choose among its virtual functions.
     {"model/strategy/sharded/fsdp/unit_sharding.hpp: UnitSharding", {23, 64}},
-    // A port with the loop that serves it.
-    {"backend/device/device_host.hpp: DeviceHost", {28, 47}},
 });
 
 struct Type {
