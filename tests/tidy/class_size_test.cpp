@@ -43,8 +43,6 @@ constexpr auto uncut = std::to_array<Uncut>({
     {"model/trainer/loop/training.hpp: Training", {59, 139}},
     // One function for every statement of a user's program.
     {"model/user_program/interpreter.hpp: Interpreter", {29, 142}},
-    // Three strategies choose among its virtual functions.
-    {"model/strategy/sharded/fsdp/unit_sharding.hpp: UnitSharding", {23, 64}},
 });
 
 struct Type {
