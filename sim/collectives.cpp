@@ -1,48 +1,56 @@
-// Collectives of the simulated world: matched by position within a communicator, never by name.
+#include "sim/collectives.hpp"
+
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include "model/network/execute.hpp"
-#include "sim/engine.hpp"
 #include "sim/new_groups.hpp"
 
 namespace lockstep::sim {
 
-void Engine::enter_call(RankState& rank, Part& part) {
+Collectives::Collectives(const RunOptions& options, std::vector<RankState>& ranks,
+                         InFlight& in_flight, Communicators& communicators, Journal* journal,
+                         std::string& ranks_differ)
+    : options_(options),
+      ranks_(ranks),
+      in_flight_(in_flight),
+      communicators_(communicators),
+      journal_(journal),
+      ranks_differ_(ranks_differ) {}
+
+void Collectives::enter(RankState& rank, Part& part) {
   ensure(part.op.group.value < rank.groups.size(), "a group is used after it was made");
   GroupState& group = rank.groups[part.op.group.value];
   part.call = group.next_call++;
   part.member = group.member;
 }
 
-CallSlot& Engine::slot(Communicator& communicator, int64_t call) {
-  const auto offset = static_cast<size_t>(call - communicator.first_call);
-  while (communicator.window.size() <= offset) {
-    communicator.window.emplace_back();
-  }
-  return communicator.window[offset];
-}
-
-void Engine::arrive(uint32_t index) {
-  Part& part = parts_[index];
-  const GroupState& group = ranks[part.rank].groups[part.op.group.value];
+std::optional<Transfer> Collectives::arrive(uint32_t index) {
+  Part& part = in_flight_[index];
+  const GroupState& group = ranks_[part.rank].groups[part.op.group.value];
   if (part.member < 0) {
-    return;  // not a member of the group it names: nobody will ever answer
+    return std::nullopt;  // not a member of the group it names: nobody will ever answer
   }
   Communicator& communicator = communicators_[group.communicator];
-  CallSlot& here = slot(communicator, part.call);
+  CallSlot& here = communicator.slot(part.call);
   // In the order in which they arrive: who comes first goes on first, also in the next call.
-  (here.members == no_index ? here.members : parts_[here.last].next) = index;
+  (here.members == no_index ? here.members : in_flight_[here.last].next) = index;
   here.last = index;
   here.latest = std::max(here.latest, part.ready);
   here.arrived += group.stands_for;
-  if (here.arrived == members_of(communicator).size()) {
-    begin_call(here);
-    retire_calls(communicator);
+  if (here.arrived != communicators_.members_of(communicator).size()) {
+    return std::nullopt;
   }
+  const bool goes_on = fits(here);
+  const Transfer content{here.latest, here.members, no_index, true};
+  retire_calls(communicator);
+  return goes_on ? std::optional(content) : std::nullopt;
 }
 
-void Engine::retire_calls(Communicator& communicator) {
-  const size_t all = members_of(communicator).size();
+void Collectives::retire_calls(Communicator& communicator) {
+  const size_t all = communicators_.members_of(communicator).size();
   while (!communicator.window.empty() && communicator.window.front().arrived == all) {
     communicator.window.pop_front();
     ++communicator.first_call;
@@ -65,12 +73,12 @@ bool same_shape(const Op& a, const Op& b) {
 }  // namespace
 
 // Each must send to a peer what that peer expects from it.
-bool Engine::amounts_fit(const CallSlot& here, const std::vector<int32_t>& members) {
+bool Collectives::amounts_fit(const CallSlot& here, const std::vector<int32_t>& members) {
   std::vector<const Part*> by_member;
   bool split = false;
   for (const uint32_t index : parts_by_member(here.members, members)) {
-    by_member.push_back(&parts_[index]);
-    split = split || !parts_[index].op.list().splits.empty();
+    by_member.push_back(&in_flight_[index]);
+    split = split || !in_flight_[index].op.list().splits.empty();
   }
   const auto amount = [&](const Part& part, size_t peer, bool receives) {
     const auto splits = part.op.list().splits;
@@ -97,17 +105,18 @@ bool Engine::amounts_fit(const CallSlot& here, const std::vector<int32_t>& membe
   return true;
 }
 
-std::vector<uint32_t> Engine::parts_by_member(uint32_t first, const std::vector<int32_t>& members) {
+std::vector<uint32_t> Collectives::parts_by_member(uint32_t first,
+                                                   const std::vector<int32_t>& members) {
   std::vector<uint32_t> by_member(members.size());
   if (options_.classes == nullptr) {
-    for (uint32_t index = first; index != no_index; index = parts_[index].next) {
-      by_member[static_cast<size_t>(parts_[index].member)] = index;
+    for (uint32_t index = first; index != no_index; index = in_flight_[index].next) {
+      by_member[static_cast<size_t>(in_flight_[index].member)] = index;
     }
     return by_member;
   }
-  std::vector<uint32_t> by_class(ranks.size());
-  for (uint32_t index = first; index != no_index; index = parts_[index].next) {
-    by_class[parts_[index].rank] = index;
+  std::vector<uint32_t> by_class(ranks_.size());
+  for (uint32_t index = first; index != no_index; index = in_flight_[index].next) {
+    by_class[in_flight_[index].rank] = index;
   }
   std::ranges::transform(members, by_member.begin(), [&](int32_t rank) {
     return by_class[options_.classes->of(static_cast<size_t>(rank))];
@@ -115,29 +124,29 @@ std::vector<uint32_t> Engine::parts_by_member(uint32_t first, const std::vector<
   return by_member;
 }
 
-uint32_t Engine::members_of(const Part& part) const {
-  return ranks[part.rank].groups[part.op.group.value].stands_for;
+uint32_t Collectives::members_of(const Part& part) const {
+  return ranks_[part.rank].groups[part.op.group.value].stands_for;
 }
 
 // Whether nobody else of the call is of the class of this rank.
-bool Engine::is_alone(int32_t rank, const CallSlot& here) {
+bool Collectives::is_alone(int32_t rank, const CallSlot& here) {
   if (options_.classes == nullptr) {
     return true;
   }
   const size_t number = options_.classes->of(static_cast<size_t>(rank));
-  for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
-    if (parts_[index].rank == number) {
-      return members_of(parts_[index]) == 1;
+  for (uint32_t index = here.members; index != no_index; index = in_flight_[index].next) {
+    if (in_flight_[index].rank == number) {
+      return members_of(in_flight_[index]) == 1;
     }
   }
   return false;
 }
 
-bool Engine::fits(const CallSlot& here) {
-  const Op& first = parts_[here.members].op;
-  const Communicator& communicator =
-      communicators_[ranks[parts_[here.members].rank].groups[first.group.value].communicator];
-  const std::vector<int32_t>& members = members_of(communicator);
+bool Collectives::fits(const CallSlot& here) {
+  const Part& part = in_flight_[here.members];
+  const Op& first = part.op;
+  const std::vector<int32_t>& members =
+      communicators_.members_of(communicators_.of(ranks_[part.rank], part));
   if (has_root(first.kind)) {
     if (std::find(members.begin(), members.end(), first.peer) == members.end()) {
       return false;  // the root is not in the group
@@ -147,53 +156,46 @@ bool Engine::fits(const CallSlot& here) {
       ranks_differ_ = "a rank is the root of a collective";
     }
   }
-  for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
-    if (parts_[index].op.kind != first.kind) {
+  for (uint32_t index = here.members; index != no_index; index = in_flight_[index].next) {
+    if (in_flight_[index].op.kind != first.kind) {
       return false;
     }
   }
   if (first.kind == OpKind::all_to_all) {
     return amounts_fit(here, members);
   }
-  for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
-    if (!same_shape(first, parts_[index].op)) {
+  for (uint32_t index = here.members; index != no_index; index = in_flight_[index].next) {
+    if (!same_shape(first, in_flight_[index].op)) {
       return false;
     }
   }
   return true;
 }
 
-void Engine::begin_call(CallSlot& here) {
-  if (!fits(here)) {
-    return;  // no member ever gets on
-  }
-  begin_transfer(here.latest, here.members, no_index, true);
-}
-
-void Engine::complete_call(uint32_t first, Time start, Time finish) {
-  const Part& any = parts_[first];
-  const Communicator& communicator =
-      communicators_[ranks[any.rank].groups[any.op.group.value].communicator];
+void Collectives::complete(const Transfer& call, Time finish) {
+  const uint32_t first = call.first;
+  const Part& any = in_flight_[first];
+  const Communicator& communicator = communicators_.of(ranks_[any.rank], any);
   const bool makes_groups = any.op.kind == OpKind::new_group;
   bool valued = false;
-  for (uint32_t index = first; index != no_index; index = parts_[index].next) {
-    valued = valued || !parts_[index].op.list().writes.empty();
+  for (uint32_t index = first; index != no_index; index = in_flight_[index].next) {
+    valued = valued || !in_flight_[index].op.list().writes.empty();
   }
   if (makes_groups || valued) {
-    const std::vector<int32_t>& members = members_of(communicator);
+    const std::vector<int32_t>& members = communicators_.members_of(communicator);
     if (makes_groups) {
       make_groups(parts_by_member(first, members), communicator);
     } else {
       exchange_values(parts_by_member(first, members), members);
     }
   }
-  const auto before = static_cast<std::ptrdiff_t>(ready_parts_.size());
+  const size_t before = in_flight_.ready_count();
   for (uint32_t index = first; index != no_index;) {
-    const uint32_t next = parts_[index].next;
-    part_done(index, start, finish);
+    const uint32_t next = in_flight_[index].next;
+    in_flight_.finish_part(index, call.start, finish);
     index = next;
   }
-  std::reverse(ready_parts_.begin() + before, ready_parts_.end());  // the last is launched first
+  in_flight_.launch_in_order_behind(before);
 }
 
 using Splits = std::vector<std::span<const int64_t>>;
@@ -230,7 +232,7 @@ struct Inputs {
 };
 
 // `shared`: a part may be that of several members.
-Inputs inputs_of(const std::vector<uint32_t>& by_member, PartPool& parts,
+Inputs inputs_of(const std::vector<uint32_t>& by_member, InFlight& parts,
                  const std::vector<RankState>& ranks, bool shared) {
   Inputs inputs;
   inputs.of_member.reserve(by_member.size());
@@ -253,9 +255,9 @@ Inputs inputs_of(const std::vector<uint32_t>& by_member, PartPool& parts,
 
 }  // namespace
 
-void Engine::exchange_values(const std::vector<uint32_t>& by_member,
-                             const std::vector<int32_t>& members) {
-  const Inputs inputs = inputs_of(by_member, parts_, ranks, options_.classes != nullptr);
+void Collectives::exchange_values(const std::vector<uint32_t>& by_member,
+                                  const std::vector<int32_t>& members) {
+  const Inputs inputs = inputs_of(by_member, in_flight_, ranks_, options_.classes != nullptr);
   if (inputs.are_empty()) {
     return;  // nothing is written where nothing is read
   }
@@ -266,19 +268,19 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
   }
   Splits splits;
   for (size_t member = 0; inputs.is_uneven && member < by_member.size(); ++member) {
-    splits.push_back(parts_[by_member[member]].op.list().splits);
+    splits.push_back(in_flight_[by_member[member]].op.list().splits);
   }
-  const int32_t peer = parts_[by_member.front()].op.peer;
+  const int32_t peer = in_flight_[by_member.front()].op.peer;
   const auto root = std::find(members.begin(), members.end(), peer) - members.begin();
   // Results that members share are computed once, for each way of reading and reducing the bytes.
   std::map<std::pair<DType, Reduction>, SharedValues> wholes;
   for (const uint32_t index : inputs.parts) {
-    const Part& part = parts_[index];
+    const Part& part = in_flight_[index];
     if (part.op.list().writes.empty()) {
       continue;
     }
     const Slice& output = part.op.list().writes[0];
-    BufferTable& buffers = *ranks[part.rank].buffers;
+    BufferTable& buffers = *ranks_[part.rank].buffers;
     const CollectiveInputs gathered{contributions, part.member, root};
     if (part.op.kind == OpKind::all_to_all) {
       buffers.store(output, collective_result(part.op, options_.average_order, gathered, splits));
@@ -301,7 +303,7 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
 
 // A group of some ranks of a class is another group for the others of it, of which it must be known
 // that they do the same.
-GroupState Engine::group_state(const RankState& rank, uint32_t communicator, int32_t member) {
+GroupState Collectives::group_state(const RankState& rank, uint32_t communicator, int32_t member) {
   GroupState state{communicator, member, 0, 1, false};
   const RankClasses* const classes = options_.classes.get();
   if (classes == nullptr) {
@@ -312,22 +314,13 @@ GroupState Engine::group_state(const RankState& rank, uint32_t communicator, int
     return state;
   }
   const GroupOfClasses group =
-      classes->group_of(rank.index, members_of(communicators_[communicator]));
+      classes->group_of(rank.index, communicators_.members_of(communicators_[communicator]));
   if (!group.stands_for_all) {
     ranks_differ_ = "a group has some of the ranks that do the same";
   }
   state.stands_for = group.of_class;
   state.is_of_neighbours = group.is_of_neighbours;
   return state;
-}
-
-uint32_t Engine::communicator_of(uint64_t key, const MemberList& members) {
-  const auto [place, fresh] =
-      communicator_by_key_.try_emplace(key, static_cast<uint32_t>(communicators_.size()));
-  if (fresh) {
-    communicators_.push_back({key, members, 0, {}});
-  }
-  return place->second;
 }
 
 namespace {
@@ -340,11 +333,11 @@ int32_t color_of(const Part& part, int32_t rank) {
 
 }  // namespace
 
-void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communicator& parent) {
-  NewGroups made(parent.key, parts_[by_member.front()].call);
-  const std::vector<int32_t>& members = members_of(parent);
+void Collectives::make_groups(const std::vector<uint32_t>& by_member, const Communicator& parent) {
+  NewGroups made(parent.key, in_flight_[by_member.front()].call);
+  const std::vector<int32_t>& members = communicators_.members_of(parent);
   for (size_t member = 0; member < by_member.size(); ++member) {
-    const Part& part = parts_[by_member[member]];
+    const Part& part = in_flight_[by_member[member]];
     const bool is_colored = (part.op.flags & flag_color) != 0;
     const int32_t color = is_colored ? color_of(part, members[member]) : no_color;
     if (color != no_color) {
@@ -352,7 +345,7 @@ void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communica
     }
   }
   for (size_t member = 0; member < by_member.size(); ++member) {
-    const Part& part = parts_[by_member[member]];
+    const Part& part = in_flight_[by_member[member]];
     if (static_cast<size_t>(part.member) != member) {
       continue;  // another stands for it
     }
@@ -366,10 +359,10 @@ void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communica
       known.resize(std::max(known.size(), number + 1));
       known[number] = {own.key, own.members};
     }
-    RankState& rank = ranks[part.rank];
+    RankState& rank = ranks_[part.rank];
     rank.groups.resize(std::max(rank.groups.size(), number + 1));
-    rank.groups[number] =
-        group_state(rank, communicator_of(own.key, own.members), own.member_of(members[member]));
+    rank.groups[number] = group_state(rank, communicators_.find_or_make(own.key, own.members),
+                                      own.member_of(members[member]));
   }
 }
 

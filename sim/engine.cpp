@@ -1,50 +1,39 @@
 #include "sim/engine.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/sim_port.hpp"
 
 namespace lockstep::sim {
 
-namespace {
-
-bool must_stop(const SimulationOptions& simulation, uint64_t turn) {
-  return turn % 1024 == 0 && simulation.stop_asked && simulation.stop_asked();
-}
-
-}  // namespace
-
 Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, Journal* journal)
     : options_(options),
       simulation_(simulation),
       journal_(journal),
-      events_(simulation.tie_seed),
-      flows_(simulation.communication->link_capacities()),
-      board_(options.world_size) {
-  world_.resize(static_cast<size_t>(options.world_size));
-  for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    world_[static_cast<size_t>(rank)] = rank;
-  }
-  communicators_.emplace_back();
+      board_(options.world_size),
+      launch_limit_(std::max(1, options.launch_queue), journal),
+      agenda_(simulation.tie_seed),
+      in_flight_(ranks, agenda_, journal),
+      communicators_(options.world_size),
+      collectives_(options_, ranks, in_flight_, communicators_, journal, ranks_differ_),
+      messages_(options_, simulation_, ranks, in_flight_, agenda_, ranks_differ_),
+      links_(simulation.communication->link_capacities(), agenda_),
+      link_faults_(simulation_.link_faults, *simulation.communication, links_, agenda_),
+      transfers_({ranks, in_flight_, communicators_, *simulation.communication, links_,
+                  link_faults_, agenda_, options.classes != nullptr, ranks_differ_}),
+      periods_(options_,
+               {ranks, agenda_, in_flight_, communicators_, messages_, transfers_, links_},
+               journal) {
   const RankClasses* const classes = options_.classes.get();
-  ranks.resize(classes == nullptr ? world_.size() : classes->size());
+  ranks.resize(classes == nullptr ? static_cast<size_t>(options.world_size) : classes->size());
   constexpr size_t many_ranks = 64;  // fewer have their lists sooner than they would find them
-  parts_.lists().share(ranks.size() >= many_ranks);
+  in_flight_.share_lists(ranks.size() >= many_ranks);
   for (uint32_t index = 0; index < ranks.size(); ++index) {
-    if (must_stop(simulation, index)) {
+    if (must_stop(index)) {
       throw WorldGivenUp();
     }
-    RankState& rank = ranks[index];
-    const int32_t number = classes == nullptr ? world_[index] : classes->first(index);
-    rank.place = place_of(options, number);
-    rank.index = index;
-    rank.stands_for = classes == nullptr ? 1 : static_cast<uint32_t>(classes->ranks_in(index));
-    rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory,
-                                                 options.value_budget);
-    rank.groups.push_back({0, number, 0, rank.stands_for, false});
-    rank.port = std::make_unique<SimPort>(*this, rank);
-    rank.stack =
-        std::make_unique<RankStack>(*rank.port, options_, journal_, &board_, rank.port.get());
+    make_rank(index);
   }
   for (const auto& [rank, time] : simulation.lost_ranks) {
     Time& lost_at = ranks[static_cast<size_t>(rank)].lost_at;
@@ -52,10 +41,29 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
   }
 }
 
+void Engine::make_rank(uint32_t index) {
+  const RankClasses* const classes = options_.classes.get();
+  RankState& rank = ranks[index];
+  const int32_t number = classes == nullptr ? static_cast<int32_t>(index) : classes->first(index);
+  rank.place = place_of(options_, number);
+  rank.index = index;
+  rank.stands_for = classes == nullptr ? 1 : static_cast<uint32_t>(classes->ranks_in(index));
+  rank.buffers = std::make_unique<BufferTable>(options_.numerics, options_.device_memory,
+                                               options_.value_budget);
+  rank.groups.push_back({0, number, 0, rank.stands_for, false});
+  rank.port = std::make_unique<SimPort>(*this, rank);
+  rank.stack =
+      std::make_unique<RankStack>(*rank.port, options_, journal_, &board_, rank.port.get());
+}
+
+bool Engine::must_stop(uint64_t turn) const {
+  return turn % 1024 == 0 && simulation_.stop_asked && simulation_.stop_asked();
+}
+
 Engine::~Engine() = default;
 
 Engine::Kept Engine::kept() const {
-  Kept kept{parts_.size(), waiters_.size(), 0, 0};
+  Kept kept{in_flight_.parts_known(), in_flight_.waiters_known(), 0, 0};
   for (const RankState& rank : ranks) {
     kept.buffers += rank.buffers->kept();
     for (const auto& lane : rank.lanes) {
@@ -65,42 +73,31 @@ Engine::Kept Engine::kept() const {
   return kept;
 }
 
+// All ranks leave out the same periods, and go on after them.
+Time Engine::latest() const {
+  const std::vector<SkippedTime>& skipped = ranks.front().skipped_times;
+  return agenda_.latest() + (skipped.empty() ? Time{} : skipped.back().time);
+}
+
 void Engine::run(const ProgramOfRank& program) {
-  begin_link_faults();
+  link_faults_.begin();
   for (RankState& rank : ranks) {
     start_lane(rank, program(rank.stack->rank()));
   }
-  for (uint64_t handled = 1; !must_stop(simulation_, handled) && ranks_differ_.empty(); ++handled) {
-    if (!events_.empty()) {
-      handle(events_.pop());
-    } else if (simulation_.any_source_last && match_held_receiver()) {
-      drain();
-    } else {
+  for (uint64_t handled = 1; !must_stop(handled) && ranks_differ_.empty(); ++handled) {
+    if (!agenda_.empty()) {
+      handle(agenda_.pop());
+      continue;
+    }
+    const std::optional<Transfer> held =
+        simulation_.any_source_last ? messages_.match_held() : std::nullopt;
+    if (!held) {
       break;
     }
+    begin_transfer(*held);
+    drain();
   }
-  tell_unfinished();
-}
-
-// A grouped call of which only some parts have finished has not ended.
-void Engine::tell_unfinished() {
-  if (journal_ == nullptr || !journal_->options().completions) {
-    return;
-  }
-  for (const RankState& rank : ranks) {
-    const auto number = static_cast<int32_t>(rank.place.rank.value);
-    for (const auto& lane : rank.lanes) {
-      const TicketRing& tickets = lane->tickets;
-      LaneJournal& rows = journal_->lane(number, lane->lane.id());
-      for (uint32_t ticket = tickets.low_water(); ticket < tickets.next(); ++ticket) {
-        Completion completion = rows.completion(ticket);
-        if (!tickets.state(ticket).known() && completion.outcome == Outcome::ok) {
-          completion.outcome = Outcome::pending;
-          rows.complete(ticket, completion);
-        }
-      }
-    }
-  }
+  in_flight_.tell_unfinished();
 }
 
 void Engine::unwind() {
@@ -113,80 +110,82 @@ void Engine::unwind() {
   }
 }
 
-void Engine::push(Time time, EventKind kind, uint64_t index, uint32_t generation) {
-  events_.push(time, static_cast<uint64_t>(kind) << 60 |
-                         (uint64_t{generation} & generation_mask) << 32 | index);
-}
-
-void Engine::handle(const Event& event) {
-  now_ = event.time;
-  const auto index = static_cast<uint32_t>(event.target);
-  const auto generation = static_cast<uint32_t>(event.target >> 32 & generation_mask);
-  switch (static_cast<EventKind>(event.target >> 60)) {
-    case EventKind::lane: {
-      RankState& rank = ranks[index >> lane_bits];
-      LaneState& lane = *rank.lanes[index & ((1u << lane_bits) - 1)];
-      if (lane.waiting && (lane.generation & generation_mask) == generation) {
-        resume(rank, lane, event.time);
+void Engine::handle(const Agenda::Entry& event) {
+  switch (event.kind) {
+    case Agenda::Kind::lane: {
+      LaneState& lane = lane_at(ranks, event.index);
+      if (lane.waiting && event.is_of(lane.generation)) {
+        resume(ranks[lane.rank_index], lane, event.time);
       }
       break;
     }
-    case EventKind::flow_start: start_transfer(index); break;
-    case EventKind::flow_finish:
-      if (flows_.finish(now_, index, generation, forecasts_)) {
-        push_forecasts();
-        const Transfer transfer = transfers_[transfer_of_flow_[index]];
-        free_transfers_.push_back(transfer_of_flow_[index]);
-        end_transfer(transfer, now_ + transfer.plan.latency);
+    case Agenda::Kind::flow_start:
+      if (const auto ended = transfers_.start(event.index)) {
+        end_transfer(ended->transfer, ended->finish);
       }
       break;
-    case EventKind::any_source:
-      if (simulation_.any_source_last) {
-        held_receivers_.insert(index);
-      } else {
-        match_any_source(index);
+    case Agenda::Kind::flow_finish:
+      if (const auto ended = transfers_.finish_flow(event.index, event.generation)) {
+        end_transfer(ended->transfer, ended->finish);
       }
       break;
-    case EventKind::link_slow: handle_link(index, true); break;
-    case EventKind::link_free: handle_link(index, false); break;
+    case Agenda::Kind::any_source:
+      for (const Transfer& message : messages_.match_any_source(event.index)) {
+        begin_transfer(message);
+      }
+      break;
+    case Agenda::Kind::link_slow: link_faults_.change(event.index, true); break;
+    case Agenda::Kind::link_free: link_faults_.change(event.index, false); break;
   }
   drain();
 }
 
-void Engine::push_forecasts() {
-  for (const FlowNetwork::Forecast& forecast : forecasts_) {
-    push(forecast.finish, EventKind::flow_finish, forecast.flow, forecast.generation);
+void Engine::reached(RankState& rank, const Position& position) {
+  if (rank.running == nullptr) {
+    return;  // being unwound
   }
-  forecasts_.clear();
+  const Time host = rank.running->host;
+  if (simulation_.observer != nullptr) {
+    simulation_.observer->reached(rank.place.rank, position, host);
+  }
+  link_faults_.reached(position, host);
+}
+
+int64_t Engine::begins_period(RankState& rank, const PeriodStart& start) {
+  const bool may_leave_out = simulation_.leaves_out_periods && rank.running != nullptr &&
+                             rank.running->lane.id().value == 0;
+  return may_leave_out ? periods_.begin(rank, start) : 0;
 }
 
 // Ready operations
 
 void Engine::drain() {
-  while (!ready_parts_.empty()) {
-    const uint32_t index = ready_parts_.back();
-    ready_parts_.pop_back();
-    launch(index);
+  while (in_flight_.has_ready()) {
+    launch(in_flight_.take_ready());
   }
 }
 
 void Engine::launch(uint32_t index) {
-  Part& part = parts_[index];
+  const Part& part = in_flight_[index];
   RankState& rank = ranks[part.rank];
   if (part.ready >= rank.lost_at) {
     rank.end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
     return;  // the rank is gone: the operation never starts
   }
   if (part.failed) {
-    fail_part(index);
+    in_flight_.fail_part(index);
     return;
   }
   if (is_collective(part.op.kind)) {
-    arrive(index);
+    if (const auto content = collectives_.arrive(index)) {
+      begin_transfer(*content);
+    }
   } else if (is_point_to_point(part.op.kind)) {
-    message_ready(index);
+    if (const auto message = messages_.ready(index)) {
+      begin_transfer(*message);
+    }
   } else if (part.op.kind == OpKind::copy) {
-    begin_transfer(part.ready, index, no_index, false);
+    begin_transfer({part.ready, index, no_index, false});
   } else {
     launch_kernel(index);
   }
@@ -204,7 +203,7 @@ void Engine::note_broken(RankState& rank, SiteId site) {
 }
 
 void Engine::launch_kernel(uint32_t index) {
-  Part& part = parts_[index];
+  Part& part = in_flight_[index];
   RankState& rank = ranks[part.rank];
   Time finish = part.ready;
   try {
@@ -212,48 +211,32 @@ void Engine::launch_kernel(uint32_t index) {
     compute_values(rank, part.op);
   } catch (const std::exception&) {
     note_broken(rank, part.op.site);
-    fail_part(index);
+    in_flight_.fail_part(index);
     return;
   }
-  part_done(index, part.ready, finish);
+  in_flight_.finish_part(index, part.ready, finish);
 }
 
-void Engine::fail_part(uint32_t index) {
-  const Part& part = parts_[index];
-  RankState& rank = ranks[part.rank];
-  const Ticket ticket = part.ticket;
-  const Time issue = part.issue;
-  const Time ready = part.ready;
-  forget_part(index);
-  fail(rank, ticket, issue, ready);
-}
-
-void Engine::fail(RankState& rank, Ticket ticket, Time issue, Time ready) {
-  rank.lanes[ticket.lane.value]->tickets.told[ticket.sequence] = {Outcome::failed, {}, {}};
-  if (journal_ != nullptr && journal_->options().completions) {
-    journal_->lane(static_cast<int32_t>(rank.place.rank.value), ticket.lane)
-        .complete(ticket.sequence, {issue, ready, ready, Outcome::failed, {}});
+void Engine::begin_transfer(const Transfer& transfer) {
+  if (const std::optional<Time> finish = transfers_.begin(transfer)) {
+    end_transfer(transfer, *finish);
   }
-  close_part(rank, ticket, ready);
 }
 
-void Engine::part_done(uint32_t index, Time start, Time finish) {
-  const Part& part = parts_[index];
-  RankState& rank = ranks[part.rank];
-  const Ticket ticket = part.ticket;
-  tell(rank, ticket, part.issue, start, finish);
-  forget_part(index);
-  close_part(rank, ticket, finish);
-}
-
-void Engine::forget_part(uint32_t index) {
-  const Part& part = parts_[index];
-  if (part.lists) {
-    BufferTable& buffers = *ranks[part.rank].buffers;
-    buffers.let_go(part.lists->views().reads);
-    buffers.let_go(part.lists->views().writes);
+void Engine::end_transfer(const Transfer& transfer, Time finish) {
+  if (transfer.is_collective) {
+    collectives_.complete(transfer, finish);
+  } else if (transfer.second != no_index) {
+    messages_.deliver(transfer, finish);
+  } else {
+    const Part& part = in_flight_[transfer.first];
+    const OpLists& lists = part.op.list();
+    if (!lists.reads.empty() && !lists.writes.empty()) {
+      BufferTable& buffers = *ranks[part.rank].buffers;
+      buffers.store(lists.writes[0], buffers.load(lists.reads[0]));
+    }
+    in_flight_.finish_part(transfer.first, transfer.start, finish);
   }
-  parts_.give_back(index);
 }
 
 // Promises
@@ -267,11 +250,11 @@ Ticket Engine::promise(RankState& rank) {
 
 void Engine::fulfil(RankState& rank, Ticket promise) {
   std::erase(rank.open_promises, promise);
-  tell(rank, promise, rank.running->host, rank.running->host, rank.running->host);
+  in_flight_.tell(rank, promise, rank.running->host, rank.running->host, rank.running->host);
   TicketState& state = rank.lanes[promise.lane.value]->tickets.state(promise.sequence);
   state.finish = rank.running->host;
   state.open_parts = 0;
-  resolve(state, false);
+  in_flight_.resolve(state, false);
   drain();
 }
 

@@ -11,9 +11,9 @@ Lane& Engine::start_lane(RankState& rank, Program program) {
   rank.lanes.push_back(
       std::make_unique<LaneState>(rank.place.rank, rank.index, LaneId{number}, std::move(program)));
   LaneState& lane = *rank.lanes.back();
-  lane.host = rank.running != nullptr ? rank.running->host : now_;
+  lane.host = rank.running != nullptr ? rank.running->host : agenda_.now();
   lane.waiting = true;
-  push(lane.host, EventKind::lane, uint64_t{rank.index} << lane_bits | number, lane.generation);
+  agenda_.push(lane.host, Agenda::Kind::lane, index_of(lane), lane.generation);
   return lane.lane;
 }
 
@@ -32,9 +32,9 @@ void Engine::resume(RankState& rank, LaneState& lane, Time time) {
   rank.running = &lane;
   lane.lane.resume();
   rank.running = nullptr;
-  latest_ = std::max(latest_, lane.host);
+  agenda_.lasts_until(lane.host);
   if (lane.lane.done()) {
-    held(rank, lane);
+    LaunchLimit::holds(rank, lane);
     end_lane(rank, lane);
   }
 }
@@ -58,7 +58,7 @@ void Engine::wait_begins(RankState& rank, std::span<const Ticket> tickets, Until
     return;
   }
   LaneState& lane = *rank.running;
-  if (!lane.holds.empty() && held(rank, lane)) {
+  if (!lane.holds.empty() && LaunchLimit::holds(rank, lane)) {
     return;
   }
   Time ready = lane.host;
@@ -83,7 +83,7 @@ bool Engine::settled(const RankState& rank, Ticket ticket) const {
     return true;
   }
   const TicketState& state = ring.state(ticket.sequence);
-  const Time host = rank.running != nullptr ? rank.running->host : now_;
+  const Time host = rank.running != nullptr ? rank.running->host : agenda_.now();
   return state.known() && state.finish <= host;
 }
 
@@ -104,7 +104,6 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
   lane.ready = lane.host;
   ++lane.generation;
   lane.awaited.assign(tickets.begin(), tickets.end());
-  const uint64_t index = uint64_t{rank.index} << lane_bits | lane.lane.id().value;
   for (const Ticket ticket : tickets) {
     TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
     const bool retired = ring.retired(ticket.sequence);
@@ -112,64 +111,30 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
       const Time finish = retired ? lane.host : ring.state(ticket.sequence).finish;
       lane.ready = std::max(lane.ready, finish);
       if (until == Until::any) {
-        push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
+        agenda_.push(std::max(finish, lane.host), Agenda::Kind::lane, index_of(lane),
+                     lane.generation);
       }
     } else {
       TicketState& state = ring.state(ticket.sequence);
       if (until == Until::any) {
-        forget_stale_waiters(state, lane);
+        in_flight_.forget_stale_waiters(state, lane);
       }
-      const uint32_t node = waiters_.take(rank.index);
-      waiters_[node] = {state.waiters, static_cast<uint32_t>(index), lane.generation, true};
-      state.waiters = node;
-      ++lane.unresolved;
+      in_flight_.wait(state, lane);
     }
   }
-  if (until == Until::all && !lane.holds.empty() && held(rank, lane)) {
+  if (until == Until::all && !lane.holds.empty() && LaunchLimit::holds(rank, lane)) {
     // All of them: those of different streams do not end in the order in which they began.
     for (const Hold& hold : lane.holds) {
       TicketRing& ring = rank.lanes[hold.until.lane.value]->tickets;
       TicketState& state = ring.state(hold.until.sequence);
       if (ring.retired(hold.until.sequence) || state.known()) {
-        continue;  // `held` takes its end over
+        continue;  // `holds` takes its end over
       }
-      const uint32_t node = waiters_.take(rank.index);
-      waiters_[node] = {state.waiters, static_cast<uint32_t>(index), lane.generation, true};
-      state.waiters = node;
-      ++lane.unresolved;
+      in_flight_.wait(state, lane);
     }
   }
   if (until == Until::all && lane.unresolved == 0) {
-    push(lane.ready, EventKind::lane, index, lane.generation);
-  }
-}
-
-// A wait for any of several tickets leaves its mark on those that did not settle; a loop of such
-// waits would leave one each time.
-void Engine::forget_stale_waiters(TicketState& state, const LaneState& lane) {
-  uint32_t* link = &state.waiters;
-  while (*link != no_index) {
-    const uint32_t node = *link;
-    const Waiter& waiter = waiters_[node];
-    if (waiter.is_lane && &lane_of(waiter.target) == &lane &&
-        waiter.generation != lane.generation) {
-      *link = waiters_[node].next;
-      waiters_.give_back(lane.rank_index, node);
-    } else {
-      link = &waiters_[node].next;
-    }
-  }
-}
-
-void Engine::lane_resolved(LaneState& lane, Time finish) {
-  const uint64_t index = uint64_t{lane.rank_index} << lane_bits | lane.lane.id().value;
-  if (lane.until == Until::any) {
-    push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
-    return;
-  }
-  lane.ready = std::max(lane.ready, finish);
-  if (--lane.unresolved == 0) {
-    push(lane.ready, EventKind::lane, index, lane.generation);
+    agenda_.push(lane.ready, Agenda::Kind::lane, index_of(lane), lane.generation);
   }
 }
 

@@ -1,11 +1,8 @@
-// Loops whose periods repeat. When rank 0 begins a period and the whole world is in the state in
-// which it was some periods ago, but for the time that has passed, then it comes back to that state
-// again and again while the programs go on alike: such cycles are counted and not simulated.
+#include "sim/periods.hpp"
+
 #include <algorithm>
 #include <limits>
-
-#include "sim/engine.hpp"
-#include "sim/world_state.hpp"
+#include <utility>
 
 namespace lockstep::sim {
 
@@ -31,9 +28,7 @@ std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank
 
 }  // namespace
 
-// A program that goes on alike may still have changed, as DDP does once it has seen the order of
-// gradients: two cycles must have submitted the same before a third is believed to.
-void Engine::note_submitted(RankState& rank, const Op& op) {
+void Periods::note_submitted(RankState& rank, const Op& op) {
   const uint64_t what = static_cast<uint64_t>(op.kind) << 56 |
                         static_cast<uint64_t>(op.kernel) << 48 |
                         static_cast<uint64_t>(op.dtype) << 40 | uint64_t{op.stream.value} << 24 |
@@ -44,11 +39,7 @@ void Engine::note_submitted(RankState& rank, const Op& op) {
   rank.submitted.add(random_key(size, uint64_t{op.site.value} << 32 ^ peer));
 }
 
-int64_t Engine::begins_period(RankState& rank, const PeriodStart& start) {
-  if (!simulation_.leaves_out_periods || rank.running == nullptr ||
-      rank.running->lane.id().value != 0) {
-    return 0;
-  }
+int64_t Periods::begin(RankState& rank, const PeriodStart& start) {
   LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
   loop.alike = start.alike;
   loop.before_alike = start.first ? loop.periods : loop.before_alike;
@@ -59,17 +50,17 @@ int64_t Engine::begins_period(RankState& rank, const PeriodStart& start) {
     }
     find_cycle(start.level);
   }
-  return begin_period(rank, start.level);
+  return count_period(rank, start.level);
 }
 
 // Says what all ranks leave out: from the first period on that none of them has begun, so that
 // the calls of ranks still match.
-void Engine::find_cycle(int32_t level) {
+void Periods::find_cycle(int32_t level) {
   std::deque<KnownState>& known = known_states_[static_cast<size_t>(level)];
   int64_t from = 0;
   int64_t end = std::numeric_limits<int64_t>::max();
   bool pending = false;
-  for (const RankState& rank : ranks) {
+  for (const RankState& rank : world_.ranks) {
     const LoopState& loop = rank.loops[static_cast<size_t>(level)];
     const bool begins = rank.place.rank.value == 0;  // the others are within what they began last
     from = std::max(from, loop.periods);
@@ -80,20 +71,20 @@ void Engine::find_cycle(int32_t level) {
                                [](const LoopState& each) { return each.left_out.cycles > 0; });
   }
   const int64_t alike = end - from - periods_kept;
-  const RankState& first = ranks.front();
+  const RankState& first = world_.ranks.front();
   const Time skipped = first.skipped_times.empty() ? Time{} : first.skipped_times.back().time;
   KnownState now{{}, {}, {}, first.running->host + skipped};
-  for (const RankState& rank : ranks) {
+  for (const RankState& rank : world_.ranks) {
     now.periods.push_back(rank.loops[static_cast<size_t>(level)].periods);
     now.submitted.push_back(rank.submitted);
   }
-  bool may_come_back = alike > 0 && !pending && WorldState(*this).describe(level, now.words);
+  bool may_come_back = alike > 0 && !pending && WorldState(world_).describe(level, now.words);
   for (int64_t periods = 1; may_come_back && 2 * periods <= std::ssize(known); ++periods) {
     const KnownState& before = known[static_cast<size_t>(periods - 1)];
     const KnownState& cycle_before = known[static_cast<size_t>(2 * periods - 1)];
     const int64_t cycles = alike / periods;
     if (cycles > 0 && is_cycle(level, cycle_before, before, now)) {
-      for (RankState& rank : ranks) {
+      for (RankState& rank : world_.ranks) {
         rank.loops[static_cast<size_t>(level)].left_out = {from, cycles, periods,
                                                            now.time - before.time};
       }
@@ -111,13 +102,13 @@ void Engine::find_cycle(int32_t level) {
   }
 }
 
-bool Engine::is_cycle(int32_t level, const KnownState& cycle_before, const KnownState& before,
-                      const KnownState& now) const {
+bool Periods::is_cycle(int32_t level, const KnownState& cycle_before, const KnownState& before,
+                       const KnownState& now) const {
   if (before.words.empty() || before.words != now.words) {
     return false;
   }
   const int64_t periods = now.periods.front() - before.periods.front();
-  return std::ranges::all_of(ranks, [&](const RankState& rank) {
+  return std::ranges::all_of(world_.ranks, [&](const RankState& rank) {
     const LoopState& loop = rank.loops[static_cast<size_t>(level)];
     const size_t index = rank.index;
     // Both cycles that are compared lie in the loop that the rank is in. Rank 0 begins a period,
@@ -130,7 +121,7 @@ bool Engine::is_cycle(int32_t level, const KnownState& cycle_before, const Known
   });
 }
 
-int64_t Engine::begin_period(RankState& rank, int32_t level) {
+int64_t Periods::count_period(RankState& rank, int32_t level) {
   LoopState& loop = rank.loops[static_cast<size_t>(level)];
   const auto number = static_cast<int32_t>(rank.place.rank.value);
   const int64_t row = journal_ == nullptr ? 0 : journal_->lane(number, LaneId{}).size();
@@ -146,7 +137,8 @@ int64_t Engine::begin_period(RankState& rank, int32_t level) {
     rank.skipped_times.push_back({tickets.next(), before + left_out.cycle * left_out.cycles});
     if (journal_ != nullptr) {
       if (journal_->repeated.empty()) {
-        journal_->repeated = ByRank<std::vector<RepeatedRows>>(world_.size(), options_.classes);
+        journal_->repeated = ByRank<std::vector<RepeatedRows>>(
+            static_cast<size_t>(options_.world_size), options_.classes);
       }
       const LoopState::Period& begin = loop.ago(left_out.periods_of_cycle - 1);
       journal_->repeated[rank.place.rank.value].push_back(
@@ -159,12 +151,6 @@ int64_t Engine::begin_period(RankState& rank, int32_t level) {
   loop.ago(0) = {row, entries, rank.submitted};
   loop.first_ticket = tickets.next();
   return left_out.cycles * left_out.periods_of_cycle;
-}
-
-// All ranks leave out the same periods, and go on after them.
-Time Engine::latest() const {
-  const std::vector<SkippedTime>& skipped = ranks.front().skipped_times;
-  return latest_ + (skipped.empty() ? Time{} : skipped.back().time);
 }
 
 }  // namespace lockstep::sim

@@ -39,6 +39,13 @@ struct LaneState {
       holds;  ///< oldest first; the host's clock is that of the first that still holds
 };
 
+/// Of a lane among those of all ranks: the index of its rank, and its own number in the lowest
+/// bits.
+inline constexpr int lane_bits = 10;
+inline uint32_t index_of(const LaneState& lane) {
+  return lane.rank_index << lane_bits | lane.lane.id().value;
+}
+
 /// The last submission of one stream.
 struct StreamState {
   StreamId id{};
@@ -141,5 +148,10 @@ struct RankState {
     return streams.emplace_back(StreamState{id, {}, {}, true});
   }
 };
+
+/// The lane with this index_of().
+inline LaneState& lane_at(std::vector<RankState>& ranks, uint32_t index) {
+  return *ranks[index >> lane_bits].lanes[index & ((1u << lane_bits) - 1)];
+}
 
 }  // namespace lockstep::sim

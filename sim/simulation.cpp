@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "sim/engine.hpp"
+
 namespace lockstep::sim {
 
 namespace {

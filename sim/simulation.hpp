@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/program/run.hpp"
-#include "sim/engine.hpp"
+#include "sim/simulation_options.hpp"
 
 namespace lockstep::sim {
 

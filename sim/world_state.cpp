@@ -12,24 +12,21 @@ void WorldState::add_bits(double number) { add(std::bit_cast<int64_t>(number)); 
 bool WorldState::describe(int32_t level, StateWords& words) {
   words_ = &words;
   words.clear();
-  origin_ = engine_.ranks.front().running->host;
-  const auto is_open = [](const auto& entry) { return !entry.second.empty(); };
-  const bool takes_any_source = std::ranges::any_of(engine_.any_source_receives_, is_open) ||
-                                std::ranges::any_of(engine_.unmatched_sends_, is_open);
-  if (takes_any_source || !engine_.ready_parts_.empty()) {
+  origin_ = world_.ranks.front().running->host;
+  if (!world_.messages.any_source_.is_empty() || world_.in_flight.has_ready()) {
     return false;
   }
-  add(engine_.now_);
-  for (const RankState& rank : engine_.ranks) {
+  add(world_.agenda.now());
+  for (const RankState& rank : world_.ranks) {
     if (!add_rank(rank, level)) {
       return false;
     }
   }
-  for (const Communicator& communicator : engine_.communicators_) {
+  for (const Communicator& communicator : world_.communicators.all_) {
     add_calls(communicator);
   }
   add_messages();
-  for (const Event& event : engine_.events_.in_order()) {
+  for (const Agenda::Entry& event : world_.agenda.in_order()) {
     if (!add_event(event)) {
       return false;
     }
@@ -70,7 +67,7 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
   end_list();
   for (const GroupState& group : rank.groups) {
     const bool is_member = group.member >= 0;  // others never call it
-    add(is_member ? group.next_call - engine_.communicators_[group.communicator].first_call : 0);
+    add(is_member ? group.next_call - world_.communicators[group.communicator].first_call : 0);
   }
   end_list();
   add_launched(rank.launched, lane.host);
@@ -122,14 +119,15 @@ void WorldState::add_tickets(const RankState& rank, const LaneState& lane) {
       add(state.finish == Time{} ? 0 : 1);  // no part of it has finished, or some have
       add(state.finish == Time{} ? origin_ : state.finish);
     }
-    for (uint32_t node = state.waiters; node != no_index; node = engine_.waiters_[node].next) {
-      const Engine::Waiter& waiter = engine_.waiters_[node];
+    Waiters& waiters = world_.in_flight.waiters_;
+    for (uint32_t node = state.waiters; node != no_index; node = waiters[node].next) {
+      const Waiters::Waiter& waiter = waiters[node];
       if (!waiter.is_lane) {
         add(waiter.generation);  // its order
         add_part(waiter.target);
         continue;
       }
-      const LaneState& waiting = engine_.lane_of(waiter.target);
+      const LaneState& waiting = lane_at(world_.ranks, waiter.target);
       if (waiting.waiting && waiting.generation == waiter.generation) {
         add(waiting.lane.id().value);
       }
@@ -139,7 +137,7 @@ void WorldState::add_tickets(const RankState& rank, const LaneState& lane) {
 }
 
 // A tail that its lane has forgotten holds up the next operation as little as one that is known to
-// have finished before (Engine::depend_on).
+// have finished before (InFlight::depend_on).
 void WorldState::add_streams(const RankState& rank, Time host) {
   for (const StreamState& stream : rank.streams) {
     const bool is_past = !stream.known && stream.tail &&
@@ -178,8 +176,8 @@ void WorldState::add_memory(const BufferTable& buffers) {
 }
 
 void WorldState::add_part(uint32_t index) {
-  const Part& part = engine_.parts_[index];
-  const RankState& rank = engine_.ranks[part.rank];
+  const Part& part = world_.in_flight[index];
+  const RankState& rank = world_.ranks[part.rank];
   add(part.rank);
   add_ticket(rank, part.ticket);
   add(static_cast<int64_t>(part.op.kind));
@@ -194,9 +192,9 @@ void WorldState::add_part(uint32_t index) {
   add(part.next == index ? 1 : 0);  // of a message: whether all that it comes after is known
   add(part.partner != no_index ? 1 : 0);
   if (part.partner != no_index) {
-    const Part& partner = engine_.parts_[part.partner];
+    const Part& partner = world_.in_flight[part.partner];
     add(partner.rank);
-    add_ticket(engine_.ranks[partner.rank], partner.ticket);
+    add_ticket(world_.ranks[partner.rank], partner.ticket);
     add(partner.ready);
     add(partner.next == part.partner ? 1 : 0);
   }
@@ -209,7 +207,7 @@ void WorldState::add_calls(const Communicator& communicator) {
     if (call.arrived > 0) {
       add(call.latest);
     }
-    for (uint32_t index = call.members; index != no_index; index = engine_.parts_[index].next) {
+    for (uint32_t index = call.members; index != no_index; index = world_.in_flight[index].next) {
       add_part(index);
     }
     end_list();
@@ -223,12 +221,12 @@ void WorldState::add_messages() {
   std::vector<std::pair<Place, const std::deque<uint32_t>*>> open;
   const auto add_open = [&](const std::deque<uint32_t>& parts) {
     if (!parts.empty()) {
-      const Part& first = engine_.parts_[parts.front()];
+      const Part& first = world_.in_flight[parts.front()];
       open.push_back(
           {{first.rank, first.op.peer, first.op.tag, first.op.group.value, first.op.kind}, &parts});
     }
   };
-  for (const auto& [key, channel] : engine_.channels_) {
+  for (const auto& [key, channel] : world_.messages.channels_.by_key_) {
     add_open(channel.sends);
     add_open(channel.receives);
   }
@@ -243,48 +241,46 @@ void WorldState::add_messages() {
 }
 
 void WorldState::add_transfer(uint32_t index) {
-  const Engine::Transfer& transfer = engine_.transfers_[index];
+  const Transfers::Planned& planned = world_.transfers.planned_[index];
+  const Transfer& transfer = planned.transfer;
   add(transfer.start);
-  add(transfer.plan.latency.count());
-  add(transfer.plan.volume.count());
-  add(std::bit_cast<int64_t>(transfer.plan.links));
-  add(std::bit_cast<int64_t>(transfer.plan.weights));
-  add(transfer.planned ? 1 : 0);
-  if (!transfer.collective) {
+  add(planned.plan.latency.count());
+  add(planned.plan.volume.count());
+  add(std::bit_cast<int64_t>(planned.plan.links));
+  add(std::bit_cast<int64_t>(planned.plan.weights));
+  add(planned.is_planned ? 1 : 0);
+  if (!transfer.is_collective) {
     add_part(transfer.first);
     return;
   }
-  for (uint32_t part = transfer.first; part != no_index; part = engine_.parts_[part].next) {
+  for (uint32_t part = transfer.first; part != no_index; part = world_.in_flight[part].next) {
     add_part(part);
   }
   end_list();
 }
 
-bool WorldState::add_event(const Event& event) {
-  const auto kind = static_cast<Engine::EventKind>(event.target >> 60);
-  const auto index = static_cast<uint32_t>(event.target);
-  const auto generation = static_cast<uint32_t>(event.target >> 32 & Engine::generation_mask);
-  switch (kind) {
-    case Engine::EventKind::lane: {
-      const LaneState& lane = engine_.lane_of(index);
-      if (!lane.waiting || (lane.generation & Engine::generation_mask) != generation) {
+bool WorldState::add_event(const Agenda::Entry& event) {
+  switch (event.kind) {
+    case Agenda::Kind::lane: {
+      const LaneState& lane = lane_at(world_.ranks, event.index);
+      if (!lane.waiting || !event.is_of(lane.generation)) {
         return true;  // void
       }
-      add(index);
+      add(event.index);
       break;
     }
-    case Engine::EventKind::flow_start: add_transfer(index); break;
-    case Engine::EventKind::flow_finish:
-      if (!engine_.flows_.holds(index, generation)) {
+    case Agenda::Kind::flow_start: add_transfer(event.index); break;
+    case Agenda::Kind::flow_finish:
+      if (!world_.links.flows_.holds(event.index, event.generation)) {
         return true;  // void
       }
-      flow_place_.emplace(index, std::ssize(flows_));
-      flows_.push_back(index);
-      add_transfer(engine_.transfer_of_flow_[index]);
+      flow_place_.emplace(event.index, std::ssize(flows_));
+      flows_.push_back(event.index);
+      add_transfer(world_.transfers.of_flow_[event.index]);
       break;
     default: return false;
   }
-  add(static_cast<int64_t>(kind));
+  add(static_cast<int64_t>(event.kind));
   add(event.time);
   return true;
 }
@@ -293,7 +289,7 @@ bool WorldState::add_event(const Event& event) {
 void WorldState::add_flows() {
   std::vector<LinkIndex> links;
   for (const uint32_t index : flows_) {
-    const FlowNetwork::Flow& flow = engine_.flows_.flows_[index];
+    const FlowNetwork::Flow& flow = world_.links.flows_.flows_[index];
     add_bits(flow.remaining_bytes);
     add_bits(flow.rate);
     add(flow.since);
@@ -301,7 +297,8 @@ void WorldState::add_flows() {
   }
   // Of flows that share a link, the older ones are looked at first.
   std::vector<uint32_t> by_start = flows_;
-  std::ranges::sort(by_start, {}, [&](uint32_t flow) { return engine_.flows_.flows_[flow].order; });
+  std::ranges::sort(by_start, {},
+                    [&](uint32_t flow) { return world_.links.flows_.flows_[flow].order; });
   for (const uint32_t flow : by_start) {
     add(flow_place_[flow]);
   }
@@ -309,7 +306,7 @@ void WorldState::add_flows() {
   std::ranges::sort(links);
   links.erase(std::unique(links.begin(), links.end()), links.end());
   for (const LinkIndex link : links) {
-    for (const uint32_t flow : engine_.flows_.links_[link].flows) {
+    for (const uint32_t flow : world_.links.flows_.links_[link].flows) {
       add(flow_place_[flow]);
     }
     end_list();

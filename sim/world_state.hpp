@@ -4,17 +4,33 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/engine.hpp"
+#include "sim/agenda.hpp"
+#include "sim/communicators.hpp"
+#include "sim/in_flight.hpp"
+#include "sim/messages.hpp"
+#include "sim/shared_links.hpp"
 #include "sim/state_words.hpp"
+#include "sim/transfers.hpp"
 
 namespace lockstep::sim {
+
+/// What a simulated world is made of.
+struct WorldParts {
+  std::vector<RankState>& ranks;
+  Agenda& agenda;
+  InFlight& in_flight;
+  Communicators& communicators;
+  Messages& messages;
+  Transfers& transfers;
+  SharedLinks& links;
+};
 
 /// All that decides what a simulated world will do, given what its programs submit: times relative
 /// to rank 0's host, tickets relative to the last of their lane, calls relative to those of their
 /// communicator. Two worlds with the same description whose programs go on alike stay alike.
 class WorldState {
  public:
-  explicit WorldState(Engine& engine) : engine_(engine) {}
+  explicit WorldState(const WorldParts& world) : world_(world) {}
 
   /// Asked while rank 0's lane 0 runs. False: something is under way that this does not describe.
   bool describe(int32_t level, StateWords& words);
@@ -36,10 +52,10 @@ class WorldState {
   void add_calls(const Communicator& communicator);
   void add_messages();
   void add_transfer(uint32_t index);
-  bool add_event(const Event& event);
+  bool add_event(const Agenda::Entry& event);
   void add_flows();
 
-  Engine& engine_;
+  WorldParts world_;
   StateWords* words_ = nullptr;
   Time origin_{};
   std::vector<uint32_t> flows_;                       ///< under way, in the order of their ends

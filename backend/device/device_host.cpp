@@ -1,7 +1,6 @@
 #include "backend/device/device_host.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
 
 #include "model/core/ensure.hpp"
@@ -32,12 +31,10 @@ DeviceHost::DeviceHost(const DeviceSeat& seat, const RunOptions& options,
       moved_(start_),
       buffers_(false, options.device_memory),
       follower_(seat.follower),
-      tell_(seat.tell) {
+      troubles_(seat.tell),
+      links_(seat.device, seat.rank, options.world_size) {
   tickets_.follow(follower_);
   device_.start_clock();
-  DeviceGroup& world = groups_[world_group];
-  world.members.resize(static_cast<size_t>(options.world_size));
-  std::iota(world.members.begin(), world.members.end(), 0);
 }
 
 DeviceHost::~DeviceHost() = default;
@@ -51,21 +48,19 @@ Time DeviceHost::now() const {
 
 void DeviceHost::run(const ProgramOfRank& program_of_rank) {
   try {
-    ready_.push_back(&lanes_.add(program_of_rank(stack_.rank())));
+    queue_.add(lanes_.add(program_of_rank(stack_.rank())));
   } catch (...) {
     lanes_.not_started(std::current_exception());
   }
   while (lanes_.any_live()) {
-    if (pump(deadline_, [this] { return !ready_.empty(); }) == Ended::nothing_moved) {
+    if (pump(deadline_, [this] { return queue_.has_ready(); }) == Ended::nothing_moved) {
       abort(Outcome::timed_out, true);
       continue;
     }
-    if (ready_.empty()) {
+    if (!queue_.has_ready()) {
       break;  // aborted, and what is left waits for no ticket
     }
-    Lane* lane = ready_.front();
-    ready_.pop_front();
-    lanes_.resume(*lane);
+    lanes_.resume(queue_.take());
     moved_ = Clock::now();
   }
   lanes_.clear();
@@ -84,7 +79,7 @@ DeviceHost::Ended DeviceHost::pump(std::chrono::milliseconds limit,
   int looks = 0;
   while (!done()) {
     if (aborted_) {
-      wake_lanes();
+      queue_.wake(tickets_);
       return Ended::done;
     }
     if (watchdog_.has_released()) {
@@ -116,71 +111,28 @@ bool DeviceHost::computes() const {
 
 void DeviceHost::abort(Outcome outcome, bool is_hang) {
   if (is_hang) {
-    const auto rank = static_cast<int32_t>(place_.rank.value);
     hung_ = true;
-    for (const Waiter& waiter : waiters_) {
-      waiting_.push_back({rank, waiter.lane->id(), waiter.until, waiter.tickets});
-    }
-    if (held_back_) {
-      std::vector<Ticket> queue_full;
-      if (const auto oldest = tickets_.oldest_pending()) {
-        queue_full.push_back(*oldest);
-      }
-      waiting_.push_back({rank, *held_back_, Until::all, std::move(queue_full)});
-    }
-    std::ranges::sort(waiting_, {}, &WaitingLane::lane);
+    waiting_ = queue_.waiting(static_cast<int32_t>(place_.rank.value), tickets_);
   }
   aborted_ = true;
   lanes_.seal();
   device_.abort_links();
   tickets_.end_pending(outcome);
-  wake_lanes();
-}
-
-void DeviceHost::wake_lanes() {
-  std::erase_if(waiters_, [this](const Waiter& waiter) {
-    if (!tickets_.settled(waiter.tickets, waiter.until)) {
-      return false;
-    }
-    ready_.push_back(waiter.lane);
-    return true;
-  });
-}
-
-void DeviceHost::note_broken(SiteId site) {
-  if (!broken_) {
-    broken_ = end_of(std::current_exception());
-    if (broken_->site == no_site) {
-      broken_->site = site;
-    }
-  }
+  queue_.wake(tickets_);
 }
 
 // A broken link is nobody's own failure: its operation fails, as in every world.
 void DeviceHost::fail(DeviceWork& work, const DeviceError& error) {
   work.failed = true;
-  tell_trouble(error.what());
+  troubles_.tell(error.what());
   if (dynamic_cast<const LinkBroken*>(&error) == nullptr && !watchdog_.has_released()) {
-    note_broken(work.ops.front().get().site);
+    troubles_.note_broken(work.ops.front().get().site);
   }
-}
-
-void DeviceHost::tell_trouble(const std::string& text) {
-  if (tell_ && !text.empty() && told_.insert(text).second) {
-    tell_(text);
-  }
-}
-
-void DeviceHost::throw_broken(const Link& link) {
-  const std::string trouble = device_.trouble_of(link.id);
-  throw LinkBroken(trouble.empty() ? "a connection broke" : "a connection broke: " + trouble);
 }
 
 void DeviceHost::tell(RunResult& result) {
   const auto rank = static_cast<size_t>(place_.rank.value);
-  const RankEnd& end = lanes_.end();
-  const bool ended = end.kind == RankEnd::Kind::finished || end.kind == RankEnd::Kind::failed;
-  result.ends[rank] = ended && broken_ ? *broken_ : end;
+  result.ends[rank] = troubles_.end_after(lanes_.end());
   result.hung = result.hung || hung_;
   result.operations += operations_;
   result.clock_at_start_ns =
@@ -194,13 +146,7 @@ void DeviceHost::tell(RunResult& result) {
   if (result.journal->options().completions) {
     tickets_.write_to(*result.journal, static_cast<int32_t>(rank));
   }
-  auto& groups = result.journal->groups[rank];
-  for (const auto& [group, made] : groups_) {
-    if (group != world_group) {
-      groups.resize(std::max(groups.size(), size_t{group.value} + 1));
-      groups[group.value] = {made.key, made.members};
-    }
-  }
+  links_.write_to(*result.journal);
 }
 
 // The port
@@ -257,8 +203,8 @@ void DeviceHost::wait_begins(std::span<const Ticket>, Until) { lanes_.refuse_whe
 bool DeviceHost::settled(Ticket ticket) const { return tickets_.settled(ticket); }
 
 void DeviceHost::resume_when_settled(std::span<const Ticket> tickets, Until until, Lane& lane) {
-  waiters_.push_back({{tickets.begin(), tickets.end()}, until, &lane});
-  wake_lanes();
+  queue_.wait(tickets, until, lane);
+  queue_.wake(tickets_);
 }
 
 Status DeviceHost::status(Ticket ticket) const { return tickets_.status(ticket); }
@@ -266,7 +212,7 @@ Status DeviceHost::status(Ticket ticket) const { return tickets_.status(ticket);
 Lane& DeviceHost::start_lane(Program program) {
   lanes_.refuse_when_sealed();
   Lane& lane = lanes_.add(std::move(program));
-  ready_.push_back(&lane);
+  queue_.add(lane);
   return lane;
 }
 
@@ -278,7 +224,7 @@ Ticket DeviceHost::promise() {
 void DeviceHost::fulfil(Ticket promise) {
   lanes_.refuse_when_sealed();
   tickets_.settle(promise, {Outcome::ok, {}, {}}, now());
-  wake_lanes();
+  queue_.wake(tickets_);
 }
 
 uint32_t DeviceHost::choose(SiteId, ChoiceKind, uint32_t, uint32_t local) {

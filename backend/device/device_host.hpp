@@ -1,17 +1,16 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "backend/device/device_links.hpp"
+#include "backend/device/device_troubles.hpp"
 #include "backend/device/device_work.hpp"
+#include "backend/device/lane_queue.hpp"
 #include "backend/device/watchdog.hpp"
 #include "backend/device/world.hpp"
 #include "backend/rank/host_lanes.hpp"
@@ -60,25 +59,18 @@ class DeviceHost final : public Port {
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
 
  private:
-  struct Waiter {
-    std::vector<Ticket> tickets;
-    Until until = Until::all;
-    Lane* lane = nullptr;
-  };
   enum class Ended : uint8_t { done, nothing_moved };
 
   // The loop.
   Ended pump(std::chrono::milliseconds limit, const std::function<bool()>& done);
   bool computes() const;
   void abort(Outcome outcome, bool is_hang);
-  void wake_lanes();
 
   // Submission.
   Ticket host_work(const Op& op);
   void wait_for_room();
   void add(DeviceWork& work, const Op& op);
   void add_communication(DeviceWork& work, const Op& op);
-  Link& link_of(const Op& op, const DeviceGroup& group);
 
   // Launching.
   bool advance();
@@ -89,16 +81,12 @@ class DeviceHost final : public Port {
   bool is_taken(DeviceWork& work);
   bool make_group(DeviceWork& work);
   void launch_part(DeviceWork& work, DeviceWork::Part& part);
-  bool may_launch(Link& link, int64_t turn);
   StreamNumber stream_of(const DeviceWork& work, const DeviceWork::Part& part) const;
   bool waits_for_device(const DeviceWork& work) const;
   void settle(const DeviceWork& work, const Status& status);
   void let_go(std::span<const Slice> operands);
   bool carries_values(const BufferSpec& spec) const;
-  void note_broken(SiteId site);
   void fail(DeviceWork& work, const DeviceError& error);
-  void tell_trouble(const std::string& text);
-  [[noreturn]] void throw_broken(const Link& link);
 
   const RunOptions& options_;
   const std::chrono::milliseconds deadline_;
@@ -114,21 +102,16 @@ class DeviceHost final : public Port {
   TicketTable tickets_;
   BufferTable buffers_;        ///< accounts for them; the device holds the values
   JournalFollower* follower_;  ///< null: none
-  std::function<void(const std::string&)> tell_;  ///< DeviceSeat::tell
-  std::set<std::string> told_;
-  std::optional<RankEnd> broken_;  ///< what the first kernel that broke said
-  std::map<GroupId, DeviceGroup> groups_;
-  std::map<std::string, Link> links_;
+  DeviceTroubles troubles_;
+  DeviceLinks links_;
   std::map<StreamId, DeviceStream> streams_;
   std::unordered_map<uint64_t, DeviceWork*> works_;  ///< by ticket, in flight; looked up only
-  std::deque<Lane*> ready_;
-  std::vector<Waiter> waiters_;
+  LaneQueue queue_;
   int64_t in_flight_ = 0;
   int64_t operations_ = 0;
   bool aborted_ = false;
   bool hung_ = false;
-  std::vector<WaitingLane> waiting_;
-  std::optional<LaneId> held_back_;
+  std::vector<WaitingLane> waiting_;  ///< where it hung
 };
 
 }  // namespace lockstep::backend

@@ -23,13 +23,12 @@ bool DeviceHost::settle_reached(DeviceStream& stream) {
     DeviceWork& work = *stream.launched.front();
     try {
       if (!device_.reached(work.end)) {
-        const auto broken = std::ranges::find_if(work.parts, [this](const auto& part) {
-          return device_.state_of(part.link->id) == LinkState::broken;
-        });
+        const auto broken = std::ranges::find_if(
+            work.parts, [this](const auto& part) { return links_.is_broken(*part.link); });
         if (broken == work.parts.end()) {
           break;
         }
-        throw_broken(*broken->link);
+        links_.throw_broken(*broken->link);
       }
       tickets_.start(work.ticket, device_.time_of(work.begin));
     } catch (const DeviceError& error) {
@@ -113,7 +112,7 @@ void DeviceHost::begin(DeviceWork& work) {
   } catch (const DeviceError& error) {
     fail(work, error);
   } catch (const ArithmeticError&) {
-    note_broken(work.ops.front().get().site);
+    troubles_.note_broken(work.ops.front().get().site);
     work.failed = true;
   }
   if (work.failed) {
@@ -158,7 +157,7 @@ void DeviceHost::launch_part(DeviceWork& work, DeviceWork::Part& part) {
   Link& link = *part.link;
   const StreamNumber on = stream_of(work, part);
   const WatchedCall watched(watchdog_);
-  if (part.state == DeviceWork::State::queued && may_launch(link, part.turn)) {
+  if (part.state == DeviceWork::State::queued && links_.may_launch(link, part.turn)) {
     for (const Op* op : part.ops) {
       part.linked.push_back({op, link.id, link.self, link.members});
     }
@@ -171,7 +170,7 @@ void DeviceHost::launch_part(DeviceWork& work, DeviceWork::Part& part) {
   if (part.state == DeviceWork::State::launching) {
     const LinkState state = device_.state_of(link.id);
     if (state == LinkState::broken) {
-      throw_broken(link);
+      links_.throw_broken(link);
     }
     if (state == LinkState::ready) {
       device_.complete(on, part.linked);
@@ -179,21 +178,6 @@ void DeviceHost::launch_part(DeviceWork& work, DeviceWork::Part& part) {
       part.state = DeviceWork::State::launched;
     }
   }
-}
-
-bool DeviceHost::may_launch(Link& link, int64_t turn) {
-  if (link.launched != turn) {
-    return false;
-  }
-  if (!link.opened) {
-    link.opened = true;
-    link.id = device_.open_link(link.name, link.self, static_cast<int32_t>(link.members.size()));
-  }
-  const LinkState state = device_.state_of(link.id);
-  if (state == LinkState::broken) {
-    throw_broken(link);
-  }
-  return state == LinkState::ready;
 }
 
 bool DeviceHost::make_group(DeviceWork& work) {
@@ -216,12 +200,13 @@ bool DeviceHost::make_group(DeviceWork& work) {
     fail(work, error);
     return true;
   }
-  DeviceGroup& made = groups_[GroupId{static_cast<uint32_t>(op.tag)}];
-  made.members = work.making->members();
-  made.key = communicator_key(work.parent->key, work.call, made.members);
+  const GroupId id{static_cast<uint32_t>(op.tag)};
+  std::vector<int32_t> members = work.making->members();
+  const uint64_t key = communicator_key(work.parent->key, work.call, members);
+  const DeviceGroup& made = links_.make_group(id, key, std::move(members));
   part.link->launched += 1;
   if (follower_ != nullptr) {
-    follower_->grouped(GroupId{static_cast<uint32_t>(op.tag)}, made.key, made.members);
+    follower_->grouped(id, made.key, made.members);
   }
   return true;
 }
@@ -240,7 +225,7 @@ void DeviceHost::settle(const DeviceWork& work, const Status& status) {
     }
   }
   --in_flight_;
-  wake_lanes();
+  queue_.wake(tickets_);
 }
 
 void DeviceHost::let_go(std::span<const Slice> operands) {

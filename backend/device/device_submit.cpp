@@ -1,6 +1,4 @@
 // The part of a rank's port that takes operations and queues them on their streams.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "backend/device/device_host.hpp"
@@ -8,20 +6,6 @@
 #include "model/network/arithmetic.hpp"
 
 namespace lockstep::backend {
-
-namespace {
-
-bool is_member(const std::vector<int32_t>& members, int32_t rank) {
-  return std::ranges::find(members, rank) != members.end();
-}
-
-// The rank is no member of the group, or the root or the peer is none.
-bool is_answered(const Op& op, const DeviceGroup& group, int32_t rank) {
-  const bool names_another = is_point_to_point(op.kind) || has_root(op.kind);
-  return is_member(group.members, rank) && (!names_another || is_member(group.members, op.peer));
-}
-
-}  // namespace
 
 Ticket DeviceHost::submit(std::span<const Op> ops) {
   ensure(!ops.empty(), "a submission holds at least one operation");
@@ -66,12 +50,12 @@ void DeviceHost::wait_for_room() {
   if (in_flight_ < room) {
     return;
   }
-  held_back_ = lanes_.current();
+  queue_.hold_back(lanes_.current());
   moved_ = Clock::now();
   if (pump(deadline_, [&] { return in_flight_ < room; }) == Ended::nothing_moved) {
     abort(Outcome::timed_out, true);
   }
-  held_back_.reset();
+  queue_.hold_back(std::nullopt);
   lanes_.refuse_when_sealed();
 }
 
@@ -87,16 +71,14 @@ void DeviceHost::add(DeviceWork& work, const Op& op) {
 }
 
 void DeviceHost::add_communication(DeviceWork& work, const Op& op) {
-  const auto found = groups_.find(op.group);
-  ensure(found != groups_.end(), "a group is used once its new_group has settled");
-  DeviceGroup& group = found->second;
+  DeviceGroup& group = links_.group(op.group);
   work.communicates = true;
   const int64_t call = is_collective(op.kind) ? group.calls++ : 0;
-  if (!is_answered(op, group, static_cast<int32_t>(place_.rank.value))) {
+  if (!links_.is_answered(op, group)) {
     work.unanswered = true;
     return;
   }
-  Link& link = link_of(op, group);
+  Link& link = links_.of(op, group);
   const int64_t turn = link.submitted++;
   auto part = std::ranges::find(work.parts, &link, &DeviceWork::Part::link);
   if (part == work.parts.end()) {
@@ -108,30 +90,6 @@ void DeviceHost::add_communication(DeviceWork& work, const Op& op) {
     work.parent = &group;
     work.call = call;
   }
-}
-
-// Point-to-point has a link of its own for each group, direction and tag, so that messages wait for
-// their own partner alone; a link of the library knows no tags and one order for all it carries.
-Link& DeviceHost::link_of(const Op& op, const DeviceGroup& group) {
-  const auto self = static_cast<int32_t>(place_.rank.value);
-  std::string name = fmt::format("{:016x}", group.key);
-  std::vector<int32_t> members = group.members;
-  if (is_point_to_point(op.kind)) {
-    members = op.kind == OpKind::send ? std::vector{self, op.peer} : std::vector{op.peer, self};
-    name += fmt::format("/{}-{}/{}", members[0], members[1], op.tag);
-    if (op.peer == self) {
-      members.pop_back();
-    }
-  }
-  const auto [found, is_new] = links_.try_emplace(name);
-  Link& link = found->second;
-  if (is_new) {
-    link.name = std::move(name);
-    link.members = std::move(members);
-    link.side_stream = side_streams + static_cast<StreamNumber>(links_.size());
-    link.self = static_cast<int32_t>(std::ranges::find(link.members, self) - link.members.begin());
-  }
-  return link;
 }
 
 }  // namespace lockstep::backend

@@ -2,35 +2,15 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "backend/device/device.hpp"
+#include "backend/device/device_links.hpp"
 #include "backend/device/group_making.hpp"
 #include "backend/rank/owned_op.hpp"
 
 namespace lockstep::backend {
-
-/// A communicator of the library as one rank uses it.
-struct Link {
-  std::string name;
-  std::vector<int32_t> members;  ///< global ranks
-  int32_t self = 0;              ///< index of this rank
-  bool opened = false;
-  LinkId id = 0;
-  StreamNumber side_stream = 0;  ///< of its part of a grouped call over several links
-  int64_t submitted = 0;         ///< calls, in the order that all members must keep
-  int64_t launched = 0;
-};
-
-/// A process group as one rank uses it.
-struct DeviceGroup {
-  uint64_t key = 0;              ///< the same for all members
-  std::vector<int32_t> members;  ///< global ranks, in group order
-  int64_t calls = 0;             ///< collectives submitted so far
-};
 
 /// One number a ticket.
 inline uint64_t key_of(Ticket ticket) {

@@ -10,8 +10,8 @@
 #include "model/trainer/prepare/prepare.hpp"
 #include "properties/rank_set.hpp"
 #include "rehearsal/world.hpp"
-#include "sim/engine.hpp"
 #include "sim/roofline_cost.hpp"
+#include "sim/simulation_options.hpp"
 #include "sim/topology_cost.hpp"
 
 namespace lockstep::cli {

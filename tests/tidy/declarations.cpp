@@ -7,11 +7,6 @@
 
 namespace lockstep::tidy {
 
-namespace {
-
-enum class Opened { namespace_, type, initializer, function };
-
-// Skips `template <...>`, attributes and `alignas(...)`, which say nothing of what is declared.
 size_t skip_prefixes(std::string_view code, size_t at) {
   for (;;) {
     at = skip_space(code, at);
@@ -32,19 +27,6 @@ size_t skip_prefixes(std::string_view code, size_t at) {
   }
 }
 
-bool begins_with_word(std::string_view head, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return find_word(head, word) == 0; });
-}
-
-bool begins_type(std::string_view head) {
-  while (begins_with_word(head, {"static", "inline", "constexpr", "const", "typedef"})) {
-    head.remove_prefix(skip_space(head, head.find_first_of(" \n")));
-  }
-  return begins_with_word(head, {"class", "struct", "union", "enum"});
-}
-
-// The first of `marks` outside of brackets, template lists included.
 size_t find_outside(std::string_view head, std::string_view marks) {
   int depth = 0;
   int angles = 0;
@@ -62,6 +44,22 @@ size_t find_outside(std::string_view head, std::string_view marks) {
     depth -= std::string_view(")]}").find(letter) != nowhere ? 1 : 0;
   }
   return nowhere;
+}
+
+namespace {
+
+enum class Opened { namespace_, type, initializer, function };
+
+bool begins_with_word(std::string_view head, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return find_word(head, word) == 0; });
+}
+
+bool begins_type(std::string_view head) {
+  while (begins_with_word(head, {"static", "inline", "constexpr", "const", "typedef"})) {
+    head.remove_prefix(skip_space(head, head.find_first_of(" \n")));
+  }
+  return begins_with_word(head, {"class", "struct", "union", "enum"});
 }
 
 Opened opened_by(std::string_view head) {
@@ -127,7 +125,7 @@ class Scanner {
     const size_t head = skip_prefixes(code_, skip_access(code_, begin_));
     const Opened opened = opened_by(code_.substr(head, at_ - head));
     if (opened == Opened::namespace_ || opened == Opened::type) {
-      scopes_.push_back(opened == Opened::type ? Scope::type_body : Scope::namespace_body);
+      scopes_.push_back(opened == Opened::type ? Opening{Scope::type_body, head} : Opening{});
       begin_ = ++at_;
       return;
     }
@@ -149,16 +147,22 @@ class Scanner {
     const size_t begin = skip_access(code_, begin_);
     if (begin < end) {
       const size_t mark = find_outside(code_.substr(begin, end - begin), "={");
+      const Opening within = scopes_.empty() ? Opening{} : scopes_.back();
       found_.push_back({begin, is_function || mark == nowhere ? body : begin + mark, end,
-                        is_function, scopes_.empty() ? Scope::namespace_body : scopes_.back()});
+                        is_function, within.scope, within.type});
     }
     begin_ = at_ = end + 1;
   }
 
+  struct Opening {
+    Scope scope = Scope::namespace_body;
+    size_t type = nowhere;
+  };
+
   std::string_view code_;
   size_t at_ = 0;
   size_t begin_ = 0;
-  std::vector<Scope> scopes_;
+  std::vector<Opening> scopes_;
   std::vector<Declaration> found_;
 };
 

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/tidy/source.hpp"
+
 namespace lockstep::tidy {
 
 enum class Scope { namespace_body, type_body };
@@ -15,6 +17,7 @@ struct Declaration {
   size_t end = 0;    ///< the closing '}' or ';'
   bool is_function = false;
   Scope scope = Scope::namespace_body;
+  size_t type = nowhere;  ///< of a member: where the head of its type begins
 };
 
 /// The declarations of blanked code (see code_of), found by following braces. At namespace or type
@@ -26,5 +29,12 @@ struct Declaration {
 /// A function's '}' that is followed by ',' or '{' only closed a member's initializer of a
 /// constructor. What is declared inside a function belongs to that function.
 std::vector<Declaration> declarations_of(std::string_view code);
+
+/// The first letter at or after `at` that is no `template <...>`, attribute, `alignas(...)` or
+/// white space.
+size_t skip_prefixes(std::string_view code, size_t at);
+/// The first of `marks` in the head of a declaration outside of brackets, template lists included;
+/// nowhere when there is none.
+size_t find_outside(std::string_view head, std::string_view marks);
 
 }  // namespace lockstep::tidy

@@ -252,7 +252,8 @@ Program FairScaleFullySharded::begin_whole_parameters(Rank& rank) {
   for (Unit& unit : units_) {
     if (unit.state.is_sharded()) {
       reshard(rank, unit);
-      co_await gather_whole(rank, unit, fully_sharded_sites::summon, updated);
+      co_await summoned_.gather(rank, unit.state, shard_exchange(fully_sharded_sites::summon),
+                                updated);
     }
   }
 }

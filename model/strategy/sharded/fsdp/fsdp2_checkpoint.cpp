@@ -17,9 +17,10 @@ Task<Bytes> FullyShard2::save_checkpoint(Rank& rank, CheckpointRequest request, 
       co_await gather_tensors(rank, index, 1, copy);
     }
     for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
-      const int tensors = request.weights_only ? 0 : state_tensors_of(optimizer);
+      const int tensors = request.weights_only ? 0 : checkpoint().state_tensors_of(optimizer);
       for (size_t index = 0; index < parameters; ++index) {
-        co_await gather_tensors(rank, index, updates(optimizer, index) ? tensors : 0, copy);
+        co_await gather_tensors(rank, index, checkpoint().updates(optimizer, index) ? tensors : 0,
+                                copy);
       }
     }
   }
@@ -39,7 +40,8 @@ Program FullyShard2::gather_tensors(Rank& rank, size_t parameter, int tensors, H
     co_return;
   }
   for (int tensor = 0; tensor < tensors; ++tensor) {
-    co_await gather_for_file(rank, row_part_elements(parameter, 0), elements_of(parameter), host);
+    co_await gather_for_file(rank, checkpoint().row_part_elements(parameter, 0),
+                             elements_of(parameter), host);
   }
 }
 

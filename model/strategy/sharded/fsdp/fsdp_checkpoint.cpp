@@ -74,8 +74,8 @@ void FullyShardedDataParallel::refuse_flat_parameters(const Rank& rank, SiteId s
 int64_t FullyShardedDataParallel::file_elements(const Unit& unit, int32_t rank) const {
   int64_t elements = 0;
   for (const size_t parameter : unit.state.parameters()) {
-    elements +=
-        options_.saves_in_parts ? row_part_elements(parameter, rank) : elements_of(parameter);
+    elements += options_.saves_in_parts ? checkpoint().row_part_elements(parameter, rank)
+                                        : elements_of(parameter);
   }
   return elements;
 }
@@ -166,9 +166,9 @@ Program FullyShardedDataParallel::begin_whole_parameters(Rank& rank) {
   for (Unit& unit : units_) {
     drop_narrower(rank, unit);
     if (unit.state.is_sharded() && !unit.state.is_gathered()) {
-      co_await gather_whole(rank, unit, fsdp_sites::summon, updated);
+      co_await summoned_.gather(rank, unit.state, shard_exchange(fsdp_sites::summon), updated);
     } else if (!unit.state.is_sharded() && options_.cpu_offload) {
-      show_whole(unit);
+      summoned_.show(unit.state);
     }
   }
 }
@@ -188,7 +188,8 @@ std::vector<const UnitSharding::Unit*> FullyShardedDataParallel::units_with_stat
   std::vector<const Unit*> units;
   for (const Unit& unit : units_) {
     const std::vector<size_t>& parameters = unit.state.parameters();
-    if (std::ranges::any_of(parameters, [&](size_t index) { return updates(optimizer, index); })) {
+    if (std::ranges::any_of(parameters,
+                            [&](size_t index) { return checkpoint().updates(optimizer, index); })) {
       units.push_back(&unit);
     }
   }
@@ -202,7 +203,7 @@ std::vector<const UnitSharding::Unit*> FullyShardedDataParallel::units_with_stat
 Program FullyShardedDataParallel::gather_optimizer_state(Rank& rank, size_t optimizer,
                                                          HostCopy* host) {
   co_await exchange_keys(rank, optimizer);
-  const int tensors = state_tensors_of(optimizer);
+  const int tensors = checkpoint().state_tensors_of(optimizer);
   for (const Unit* unit : units_with_state(optimizer)) {
     if (unit->state.is_sharded() && tensors > 0) {
       co_await gather_states_of(rank, *unit, optimizer, host);
@@ -222,7 +223,7 @@ Program FullyShardedDataParallel::gather_optimizer_state(Rank& rank, size_t opti
 // parameters a rank has keys of those that it has a part of.
 Bytes FullyShardedDataParallel::keys_bytes(size_t optimizer) const {
   constexpr int64_t empty_list = 5;
-  if (state_tensors_of(optimizer) == 0) {
+  if (checkpoint().state_tensors_of(optimizer) == 0) {
     return Bytes(empty_list);
   }
   const bool is_flat = !options_.use_orig_params;
@@ -230,7 +231,7 @@ Bytes FullyShardedDataParallel::keys_bytes(size_t optimizer) const {
   for (const Unit& unit : units_) {
     const std::vector<size_t>& parameters = unit.state.parameters();
     for (size_t i = 0; i < parameters.size(); ++i) {
-      if (!updates(optimizer, parameters[i])) {
+      if (!checkpoint().updates(optimizer, parameters[i])) {
         continue;
       }
       const ParameterPlace place = replica_.parameters()[parameters[i]].place;
@@ -265,7 +266,7 @@ Program FullyShardedDataParallel::exchange_keys(Rank& rank, size_t optimizer) {
 
 Program FullyShardedDataParallel::gather_states_of(Rank& rank, const Unit& unit, size_t optimizer,
                                                    HostCopy* host) {
-  const int tensors = state_tensors_of(optimizer);
+  const int tensors = checkpoint().state_tensors_of(optimizer);
   if (options_.use_orig_params) {
     // Shapes of what a rank has of each parameter, and Adam's counters as tensors.
     const int counters = rule_of(plan().optimizers[optimizer].kind).counters();

@@ -26,37 +26,37 @@ GradientDivision GradientDivision::of_type(DType reduced, int64_t ranks) {
 
 ShardedUnit::ShardedUnit(Replica& replica, std::vector<size_t> parameters, ShardLayout layout,
                          ShardTypes types)
-    : replica_(&replica),
-      parameters_(std::move(parameters)),
-      layout_(std::move(layout)),
-      types_(types) {}
+    : parameters_(replica, std::move(parameters)), layout_(std::move(layout)), types_(types) {}
 
 void ShardedUnit::allocate(Rank& rank, int32_t index, uint64_t variant) {
   index_ = index;
   shard_ = rank.allocate(Purpose::parameter, types_.stored, layout_.shard_elements(), device_);
   for (const ShardPiece& piece : layout_.pieces_of(index)) {
     Piece& added = pieces_.emplace_back();
-    added.parameter = parameters_[piece.tensor];
+    added.parameter = parameters_.indices()[piece.tensor];
     added.first_element = piece.first_element;
     added.position = piece.position;
     added.tensor.value = shard_.part(piece.position, piece.elements);
     if (!is_sharded()) {
       added.tensor.shape =
-          &replica_->network().parameter(replica_->parameters()[added.parameter].place).shape;
+          &parameters_.replica()
+               .network()
+               .parameter(parameters_.replica().parameters()[added.parameter].place)
+               .shape;
     }
   }
-  given_.assign(parameters_.size(), false);
+  given_.assign(parameters_.count(), false);
   write_first_values(rank, variant);
 }
 
 // Drawn by their place in the whole parameter, then cut: the same model for every number of ranks.
 void ShardedUnit::write_first_values(Rank& rank, uint64_t variant) {
-  if (!replica_->writes_values()) {
+  if (!parameters_.replica().writes_values()) {
     return;
   }
   Values values(types_.stored, layout_.shard_elements());
   for (const Piece& piece : pieces_) {
-    const Values whole = replica_->initial_value(piece.parameter, variant);
+    const Values whole = parameters_.replica().initial_value(piece.parameter, variant);
     for (int64_t i = 0; i < piece.tensor.value.elements; ++i) {
       values.set(piece.position + i, whole.number(piece.first_element + i));
     }
@@ -147,10 +147,8 @@ ShardedUnit::Copy ShardedUnit::gather_copy(Rank& rank, const Exchange& exchange,
 }
 
 void ShardedUnit::bind_flat() {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    Replica::Parameter& parameter = replica_->parameters()[parameters_[i]];
-    const int64_t elements = replica_->network().parameter(parameter.place).elements();
-    parameter.tensor.value = whole_.part(layout_.offset_of(i), elements);
+  for (size_t i = 0; i < parameters_.count(); ++i) {
+    parameters_[i].tensor.value = whole_.part(layout_.offset_of(i), parameters_.elements(i));
   }
 }
 
@@ -181,11 +179,11 @@ std::vector<Slice> ShardedUnit::parts_of(const ShardLayout& layout, const Slice&
 void ShardedUnit::copy_out(Rank& rank, SiteId site) {
   std::vector<Slice> from;
   std::vector<Slice> to;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    Replica::Parameter& parameter = replica_->parameters()[parameters_[i]];
-    const int64_t elements = replica_->network().parameter(parameter.place).elements();
-    parameter.tensor.value = rank.allocate(Purpose::gathered, types_.gathered, elements);
-    if (!replica_->plan().numerics) {
+  for (size_t i = 0; i < parameters_.count(); ++i) {
+    Replica::Parameter& parameter = parameters_[i];
+    parameter.tensor.value =
+        rank.allocate(Purpose::gathered, types_.gathered, parameters_.elements(i));
+    if (!parameters_.replica().plan().numerics) {
       to.push_back(parameter.tensor.value);
       continue;
     }
@@ -196,7 +194,7 @@ void ShardedUnit::copy_out(Rank& rank, SiteId site) {
       copied += part.elements;
     }
   }
-  if (replica_->plan().numerics) {
+  if (parameters_.replica().plan().numerics) {
     elementwise(rank, Kernel::copy, from, to, 0, {}, site);
   } else {
     moving(rank, {whole_}, to, {compute_stream, {}, site});
@@ -214,7 +212,7 @@ void ShardedUnit::free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId
   std::vector<Slice> from;
   std::vector<Slice> to;
   for (const ShardPiece& piece : part.layout.pieces_of(index)) {
-    const Slice& value = replica_->parameters()[parameters_[piece.tensor]].tensor.value;
+    const Slice& value = parameters_[piece.tensor].tensor.value;
     from.push_back(value.part(piece.first_element, piece.elements));
     to.push_back(part.memory.part(piece.position, piece.elements));
   }
@@ -239,8 +237,8 @@ void ShardedUnit::free(Rank& rank) {
     rank.event({compute_stream, {under_way}, gather_site_});
   }
   const bool owns_parts = !layout_.is_flat() && whole_.buffer == no_buffer;
-  for (const size_t index : parameters_) {
-    Slice& value = replica_->parameters()[index].tensor.value;
+  for (const size_t index : parameters_.indices()) {
+    Slice& value = parameters_.replica().parameters()[index].tensor.value;
     if (owns_parts) {
       rank.release(value);
     }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/strategy/layout/shard_layout.hpp"
-#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/sharded/fsdp/whole_parameters.hpp"
 #include "model/strategy/strategy.hpp"
 
 namespace lockstep {
@@ -93,7 +93,7 @@ class ShardedUnit {
   Copy gather_copy(Rank& rank, const Exchange& exchange, Ticket after);
 
   /// Whether a backward has left a gradient of the whole parameters.
-  bool has_whole_gradients() const;
+  bool has_whole_gradients() const { return parameters_.has_gradients(); }
   /// A backward that reduces nothing has ended: its gradients wait in the type in which they will
   /// be reduced, if that is another, and those of later backwards are added there (FSDP2,
   /// to_accumulated_grad_if_needed).
@@ -128,7 +128,8 @@ class ShardedUnit {
   OptimizedTensor& flat_tensor();
   /// Whether the parameter has a reduced gradient, also where this rank has no element of it.
   bool has_gradient(size_t parameter) const;
-  const std::vector<size_t>& parameters() const { return parameters_; }
+  const std::vector<size_t>& parameters() const { return parameters_.indices(); }
+  const WholeParameters& whole_parameters() const { return parameters_; }
   const ShardLayout& layout() const { return layout_; }
   void forget_optimizer(Rank& rank);
 
@@ -156,11 +157,6 @@ class ShardedUnit {
   Travelling travelling_shard(Rank& rank, SiteId site, Ticket after);
   Travelling arriving_shard(Rank& rank, SiteId site);
   std::vector<size_t> choose_reduced();
-  size_t index_of(size_t parameter) const;
-  /// As the last backward left it, or as earlier ones did.
-  const Slice& whole_gradient(size_t index) const;
-  bool keeps_gradients() const;
-  void forget_whole_gradients(Rank& rank);
   void gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part, Ticket after,
                          Ticket ready);
   void add_gradient(Rank& rank, const Slice& reduced, StreamId stream, SiteId site);
@@ -177,8 +173,7 @@ class ShardedUnit {
                     SiteId site);
   void adopt_gradient(Rank& rank, SiteId site);
 
-  Replica* replica_;
-  std::vector<size_t> parameters_;
+  WholeParameters parameters_;
   ShardLayout layout_;
   ShardTypes types_;
   DeviceId device_{0};
@@ -190,7 +185,6 @@ class ShardedUnit {
   Slice shard_;
   std::vector<Piece> pieces_;
 
-  std::vector<Slice> kept_gradients_;  ///< by parameter: keep_whole_gradients(); empty: none
   bool only_given_ = false;
   std::optional<LargerPart> larger_part_;
   std::optional<ShardLayout> reduced_layout_;  ///< of what is being reduced, if it is not layout_

@@ -9,56 +9,11 @@
 
 namespace lockstep {
 
-bool ShardedUnit::has_whole_gradients() const {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (whole_gradient(i).buffer != no_buffer) {
-      return true;
-    }
-  }
-  return false;
-}
-
-const Slice& ShardedUnit::whole_gradient(size_t index) const {
-  const bool is_kept = index < kept_gradients_.size() && kept_gradients_[index].buffer != no_buffer;
-  return is_kept ? kept_gradients_[index]
-                 : replica_->parameters()[parameters_[index]].tensor.gradient;
-}
-
-bool ShardedUnit::keeps_gradients() const {
-  return std::ranges::any_of(kept_gradients_,
-                             [](const Slice& kept) { return kept.buffer != no_buffer; });
-}
-
 void ShardedUnit::keep_whole_gradients(Rank& rank, SiteId site) {
   if (types_.gathered == types_.reduced) {
     return;
   }
-  kept_gradients_.resize(parameters_.size());
-  std::vector<Slice> fresh;
-  std::vector<Slice> fresh_to;
-  std::vector<Slice> added;
-  std::vector<Slice> added_to;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Slice& gradient = replica_->parameters()[parameters_[i]].tensor.gradient;
-    if (gradient.buffer == no_buffer) {
-      continue;
-    }
-    const bool is_fresh = kept_gradients_[i].buffer == no_buffer;
-    if (is_fresh) {
-      kept_gradients_[i] = rank.allocate(Purpose::gradient, types_.reduced, gradient.elements);
-    }
-    (is_fresh ? fresh : added).push_back(gradient);
-    (is_fresh ? fresh_to : added_to).push_back(kept_gradients_[i]);
-  }
-  if (!fresh.empty()) {
-    elementwise(rank, Kernel::cast, fresh, fresh_to, 0, {compute_stream, {}, site});
-  }
-  if (!added.empty()) {
-    elementwise(rank, Kernel::add_scaled, added, added_to, 1, {compute_stream, {}, site});
-  }
-  for (const size_t index : parameters_) {
-    replica_->forget_gradient(rank, replica_->parameters()[index]);
-  }
+  parameters_.keep_gradients(rank, types_.reduced, site);
 }
 
 // Gradients of parameters that this backward left out are zeros; so is padding.
@@ -68,11 +23,11 @@ void ShardedUnit::pack_gradients(Rank& rank, const ShardLayout& layout,
   std::vector<Slice> from;
   std::vector<Slice> to;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Slice& gradient = whole_gradient(tensors[i]);
+    const Slice& gradient = parameters_.gradient(tensors[i]);
     if (gradient.buffer == no_buffer) {
       continue;
     }
-    if (!layout.is_flat() && !replica_->plan().numerics) {
+    if (!layout.is_flat() && !parameters_.replica().plan().numerics) {
       from.push_back(gradient);  // one kernel, whatever the parts are
       continue;
     }
@@ -86,12 +41,12 @@ void ShardedUnit::pack_gradients(Rank& rank, const ShardLayout& layout,
       taken += part.elements;
     }
   }
-  if (!layout.is_flat() && !replica_->plan().numerics) {
+  if (!layout.is_flat() && !parameters_.replica().plan().numerics) {
     moving(rank, from, {packed}, {compute_stream, {done}, site});
     return;
   }
   fill_padding(rank, packed, to, site);
-  if (types_.gathered == types_.reduced || keeps_gradients()) {
+  if (types_.gathered == types_.reduced || parameters_.keeps_gradients()) {
     elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, from, to, factor, {done}, site);
     return;
   }
@@ -112,10 +67,10 @@ void ShardedUnit::fill_padding(Rank& rank, const Slice& packed, const std::vecto
 std::vector<size_t> ShardedUnit::choose_reduced() {
   ensure(reduced_.buffer == no_buffer, "one reduction of a unit at a time");
   std::vector<size_t> tensors;
-  reduces_.assign(parameters_.size(), false);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Replica::Parameter& parameter = replica_->parameters()[parameters_[i]];
-    const bool is_given = whole_gradient(i).buffer != no_buffer;
+  reduces_.assign(parameters_.count(), false);
+  for (size_t i = 0; i < parameters_.count(); ++i) {
+    const Replica::Parameter& parameter = parameters_[i];
+    const bool is_given = parameters_.gradient(i).buffer != no_buffer;
     reduces_[i] = parameter.trainable && (is_given || !only_given_);
     if (!only_given_ || reduces_[i]) {
       tensors.push_back(i);
@@ -124,21 +79,10 @@ std::vector<size_t> ShardedUnit::choose_reduced() {
   return tensors;
 }
 
-void ShardedUnit::forget_whole_gradients(Rank& rank) {
-  for (Slice& kept : kept_gradients_) {
-    if (kept.buffer != no_buffer) {
-      rank.release(std::exchange(kept, Slice{}));
-    }
-  }
-  for (const size_t index : parameters_) {
-    replica_->forget_gradient(rank, replica_->parameters()[index]);
-  }
-}
-
 void ShardedUnit::pack_for_reduction(Rank& rank, const Slice& packed, double factor, Ticket done,
                                      SiteId site) {
   pack_gradients(rank, layout_, choose_reduced(), packed, factor, done, site);
-  forget_whole_gradients(rank);
+  parameters_.forget_gradients(rank);
 }
 
 void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, SiteId site) {
@@ -150,7 +94,7 @@ void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, Site
 
 void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
                          const GradientDivision& division, Ticket done) {
-  if (keeps_gradients()) {
+  if (parameters_.keeps_gradients()) {
     keep_whole_gradients(rank, exchange.site);
   }
   const std::vector<size_t> tensors = choose_reduced();
@@ -164,7 +108,7 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
       rank.allocate(is_sharded() ? Purpose::communication : Purpose::gradient, types_.reduced,
                     layout.gathered_elements(), DeviceId{0}, home_of_shard());
   pack_gradients(rank, layout, tensors, packed, 1 / division.before, done, exchange.site);
-  forget_whole_gradients(rank);
+  parameters_.forget_gradients(rank);
   const Reduction reduction = division.averages ? Reduction::avg : Reduction::sum;
   const Ticket ready = rank.event({compute_stream, {}, exchange.site});
   if (is_sharded()) {
@@ -214,22 +158,19 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   } else {
     gradient_ = reduced;
   }
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  for (size_t i = 0; i < parameters_.count(); ++i) {
     given_[i] = given_[i] || reduces_[i];
   }
   for (Piece& piece : pieces_) {
-    if (reduces_[index_of(piece.parameter)]) {
+    if (reduces_[parameters_.number_of(piece.parameter)]) {
       piece.tensor.gradient = gradient_.part(piece.position, piece.tensor.value.elements);
     }
   }
 }
 
-size_t ShardedUnit::index_of(size_t parameter) const {
-  const auto found = std::ranges::find(parameters_, parameter);
-  return static_cast<size_t>(found - parameters_.begin());
+bool ShardedUnit::has_gradient(size_t parameter) const {
+  return given_[parameters_.number_of(parameter)];
 }
-
-bool ShardedUnit::has_gradient(size_t parameter) const { return given_[index_of(parameter)]; }
 
 OptimizedTensor& ShardedUnit::flat_tensor() {
   flat_.value = shard_;
@@ -293,9 +234,9 @@ Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const S
   const Slice whole = rank.allocate(Purpose::gradient, types_.stored, layout_.shard_elements());
   elementwise(rank, Kernel::fill, {}, {whole}, 0, {}, site);
   std::vector<size_t> tensors;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  for (size_t i = 0; i < parameters_.count(); ++i) {
     if (reduces_[i]) {
-      tensors.push_back(parameters_[i]);
+      tensors.push_back(parameters_.indices()[i]);
     }
   }
   std::vector<Slice> from;
@@ -311,13 +252,14 @@ Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const S
 }
 
 void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site) {
-  const OptimizerPlan& plan = replica_->plan().optimizers.at(optimizer);
+  const OptimizerPlan& plan = parameters_.replica().plan().optimizers.at(optimizer);
   std::vector<Slice> filled;
   bool keeps = false;
   bool others = false;
   for (Piece& piece : pieces_) {
     Slice& gradient = piece.tensor.gradient;
-    const bool is_held = plan.holds(replica_->parameters()[piece.parameter].place.layer);
+    const bool is_held =
+        plan.holds(parameters_.replica().parameters()[piece.parameter].place.layer);
     others = others || (!is_held && gradient.buffer != no_buffer);
     if (is_held && gradient.buffer != no_buffer && !set_to_none) {
       filled.push_back(gradient);
@@ -326,8 +268,8 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
     }
     keeps = keeps || gradient.buffer != no_buffer;
   }
-  for (size_t i = 0; set_to_none && i < parameters_.size(); ++i) {
-    given_[i] = given_[i] && !plan.holds(replica_->parameters()[parameters_[i]].place.layer);
+  for (size_t i = 0; set_to_none && i < parameters_.count(); ++i) {
+    given_[i] = given_[i] && !plan.holds(parameters_[i].place.layer);
   }
   holds_gradients_ = holds_gradients_ && others;
   if (!filled.empty()) {

@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "model/strategy/data_parallel/distributed.hpp"
-#include "model/strategy/exchange/distributed_checkpoint.hpp"
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/layout/wrap_policy.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/sharded/fsdp/sharded_checkpoint.hpp"
 #include "model/strategy/sharded/fsdp/sharded_unit.hpp"
+#include "model/strategy/sharded/fsdp/summoned_units.hpp"
 #include "model/strategy/sharded/fsdp/unit_modules.hpp"
 
 namespace lockstep {
@@ -149,8 +150,8 @@ class UnitSharding : public DistributedStrategy {
   const TrainingPlan& computing_plan() const { return computing_plan_; }
 
   // Checkpoints (unit_sharding_checkpoint.cpp).
-  /// Gathers a unit as it is stored, for summon_full_params, and lets its parameters be read there.
-  Program gather_whole(Rank& rank, Unit& unit, std::string_view site, Ticket after);
+  /// What one holds now.
+  ShardedCheckpoint checkpoint() const;
   /// A unit on its way into a state_dict.
   struct GatheredUnit {
     const Unit* unit = nullptr;
@@ -158,19 +159,8 @@ class UnitSharding : public DistributedStrategy {
   };
   /// A copy of the unit's tensors on the device, as a state_dict keeps it.
   Slice clone_of(Rank& rank, const Unit& unit, const Slice& whole);
-  /// Of a unit that is not sharded and lies in host memory: it is read there.
-  void show_whole(Unit& unit);
-  /// Tensors that the optimizer keeps for every parameter; 0 before its first step.
-  int state_tensors_of(size_t optimizer) const;
-  bool updates(size_t optimizer, size_t parameter) const;
-  /// The model and, unless weights alone are asked for, the state of its optimizers.
-  ModelBytes checkpoint_bytes() const;
   /// The whole parameters, with the state of this rank's parts alone.
   Bytes own_checkpoint_bytes(const CheckpointRequest& request) const;
-  /// checkpoint_bytes() as torch.distributed.checkpoint divides it.
-  CheckpointParts checkpoint_parts(const Rank& rank, bool weights_only) const;
-  /// Elements of this rank's part of a parameter that is cut by its first dimension.
-  int64_t row_part_elements(size_t parameter, int32_t rank) const;
   /// Rank 0 writes everything, or every rank its part; with the file's name before it.
   Task<Bytes> write_checkpoint(Rank& rank, CheckpointRequest request, bool in_parts, SiteId site);
   /// Brings the parts of all ranks together beside the model, for a file: `whole` of them are
@@ -204,13 +194,7 @@ class UnitSharding : public DistributedStrategy {
   bool norm_by_parameter_ = false;        ///< the norm travels as one number for each parameter
   std::vector<bool> has_stepped_;         ///< by optimizer
   std::optional<size_t> uncast_layer_{};  ///< it raises, for its input is not of its weights' type
-  /// Units whose parameters are read where summon_full_params has brought them.
-  struct WholeUnit {
-    size_t unit = 0;
-    Slice whole;                ///< none: the rank holds them whole itself
-    std::vector<Slice> former;  ///< values of its parameters before
-  };
-  std::vector<WholeUnit> whole_units_;
+  SummonedUnits summoned_;
   Ticket weights_ready_{};
   Ticket loss_ready_{};
 

@@ -1,14 +1,13 @@
-// The launch queue: a rank's host runs ahead of its devices by a bounded number of submissions.
-#include <algorithm>
+#include "sim/launch_limit.hpp"
 
-#include "sim/engine.hpp"
+#include <algorithm>
+#include <optional>
 
 namespace lockstep::sim {
 
 // Promises and host work are no launches. The rings hold at least what has not finished, so nothing
 // is counted while they are short.
-void Engine::make_room(RankState& rank, LaneState& lane) {
-  const auto limit = static_cast<int64_t>(std::max(1, options_.launch_queue));
+void LaunchLimit::make_room(RankState& rank, LaneState& lane) const {
   int64_t bound = lane.tickets.in_flight();
   if (rank.lanes.size() > 1) {
     bound = 0;
@@ -16,10 +15,10 @@ void Engine::make_room(RankState& rank, LaneState& lane) {
       bound += each->tickets.in_flight();
     }
   }
-  if (bound < limit) [[likely]] {
+  if (bound < submissions_) [[likely]] {
     if (rank.launched.counting()) {
       rank.launched.unfinished(lane.host);
-      if (bound < limit / 2) {
+      if (bound < submissions_ / 2) {
         rank.launched.stop();
       }
     }
@@ -28,11 +27,11 @@ void Engine::make_room(RankState& rank, LaneState& lane) {
   if (!rank.launched.counting()) {
     count_launched(rank);
   }
-  if (held(rank, lane)) {
+  if (holds(rank, lane)) {
     hold(rank, lane);
     return;
   }
-  while (rank.launched.unfinished(lane.host) >= limit) {
+  while (rank.launched.unfinished(lane.host) >= submissions_) {
     const std::optional<Time> next = rank.launched.next_finish();
     if (!next) {
       hold(rank, lane);
@@ -43,7 +42,7 @@ void Engine::make_room(RankState& rank, LaneState& lane) {
   lane.tickets.retire(lane.host);
 }
 
-void Engine::count_launched(RankState& rank) {
+void LaunchLimit::count_launched(RankState& rank) {
   rank.launched.begin();
   for (const auto& lane : rank.lanes) {
     const TicketRing& ring = lane->tickets;
@@ -65,7 +64,7 @@ void Engine::count_launched(RankState& rank) {
 // cannot stop in the middle of a submission, but what it submits starts, and what it waits for
 // ends, no earlier than the launch that it would stand behind; if that never ends the lane stands
 // there.
-void Engine::hold(RankState& rank, LaneState& lane) {
+void LaunchLimit::hold(RankState& rank, LaneState& lane) const {
   const TicketRing& ring = lane.tickets;
   uint32_t sequence = ring.low_water();
   if (!lane.holds.empty()) {
@@ -88,8 +87,7 @@ void Engine::hold(RankState& rank, LaneState& lane) {
   lane.holds.push_back({{sequence, lane.lane.id()}, rows});
 }
 
-// Lets the host's clock catch up with the holds that have ended.
-bool Engine::held(const RankState& rank, LaneState& lane) {
+bool LaunchLimit::holds(const RankState& rank, LaneState& lane) {
   size_t ended = 0;
   for (; ended < lane.holds.size(); ++ended) {
     const Ticket until = lane.holds[ended].until;

@@ -1,0 +1,54 @@
+// What time it is in the simulated world, and what comes next.
+#include "sim/agenda.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace agenda_test {
+
+using namespace lockstep;
+using namespace lockstep::literals;
+using sim::Agenda;
+
+TEST_CASE("an agenda gives the earliest first, of equal times what was pushed first") {
+  Agenda agenda(std::nullopt);
+  agenda.push(2_us, Agenda::Kind::lane, 7, 3);
+  agenda.push(1_us, Agenda::Kind::flow_start, 8);
+  agenda.push(2_us, Agenda::Kind::any_source, 9);
+  CHECK(agenda.now() == Time{});
+  const Agenda::Entry first = agenda.pop();
+  CHECK(first.kind == Agenda::Kind::flow_start);
+  CHECK(first.index == 8);
+  CHECK(agenda.now() == 1_us);
+  const std::vector<Agenda::Entry> left = agenda.in_order();
+  REQUIRE(left.size() == 2);
+  CHECK(left[0].kind == Agenda::Kind::lane);
+  CHECK(left[0].index == 7);
+  CHECK(left[1].kind == Agenda::Kind::any_source);
+  CHECK(agenda.now() == 1_us);  // looking at what comes takes no time
+  agenda.pop();
+  agenda.pop();
+  CHECK(agenda.empty());
+  CHECK(agenda.now() == 2_us);
+}
+
+TEST_CASE("an entry of an agenda knows its generation by 28 bits") {
+  Agenda agenda(std::nullopt);
+  constexpr uint32_t later = 1u << 28;
+  agenda.push(1_us, Agenda::Kind::lane, 0xffffffffu, later + 5);
+  const Agenda::Entry entry = agenda.pop();
+  CHECK(entry.kind == Agenda::Kind::lane);
+  CHECK(entry.index == 0xffffffffu);
+  CHECK(entry.is_of(later + 5));
+  CHECK(entry.is_of(5));
+  CHECK(!entry.is_of(6));
+}
+
+TEST_CASE("an agenda remembers how long the world lasts") {
+  Agenda agenda(std::nullopt);
+  agenda.lasts_until(3_us);
+  agenda.lasts_until(2_us);
+  CHECK(agenda.latest() == 3_us);
+  CHECK(agenda.now() == Time{});
+}
+
+}  // namespace agenda_test
