@@ -19,6 +19,7 @@
 #include "sim/rank_state.hpp"
 #include "sim/shared_results.hpp"
 #include "sim/state_words.hpp"
+#include "sim/step_observer.hpp"
 
 namespace lockstep::sim {
 
@@ -51,6 +52,7 @@ struct SimulationOptions {
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
   PositionObserver* observer = nullptr;  ///< observes the position of ranks; may be null
+  StepObserver* steps = nullptr;         ///< likewise what optimizer steps change; outlives the run
   /// Whether periods of loops are left out once the world has come back to the same state.
   bool leaves_out_periods = false;
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.

@@ -236,6 +236,9 @@ void Engine::close_part(RankState& rank, Ticket ticket, Time finish) {
       rank.launched.finishes(state.finish);
     }
     resolve(state, rank.broken && has_failed(rank, ticket));
+    if (!rank.marked_steps.empty()) [[unlikely]] {
+      ticket_ended(rank, ticket, *simulation_.steps);
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "model/scenario/expressions_of.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/trainer/loop/shown_parameters.hpp"
 #include "model/trainer/loop/training.hpp"
 #include "model/user_program/sites.hpp"
 
@@ -271,6 +272,9 @@ Program Training::update(size_t optimizer, SiteId site) {
                         has_gradients_.contains(optimizer), site, clipping.site, 1,
                         std::exchange(batches_since_update_, 0)});
   co_await strategy_->optimizer_step(rank_, options);
+  if (program_.keeps_parameters) {
+    show_parameters(*strategy_, log_);
+  }
   rank_.choose(site, ChoiceKind::step, 1, 0);
   log_.transfers = strategy_->transfers_per_step();
   note_update();

@@ -68,6 +68,7 @@ void Training::log_parameters() {
   if (!program_.keeps_parameters) {
     return;
   }
+  log_.final_parameter_places.clear();  // of steps
   for (const HeldParameter& held : all) {
     log_.final_parameters.push_back(rank_.read(held.value));
     log_.final_parameter_places.push_back(held.value);
