@@ -22,6 +22,9 @@ constexpr std::array ddp_rows{
                      ArgumentUse::strategy, "null: 25, and 1 for the first bucket"},
     StrategyArgument{"broadcast_buffers", "bool", "true",
                      "rank 0's buffers are everybody's, at the beginning of each forward"},
+    StrategyArgument{"init_sync", "bool", "true",
+                     "compares the ranks' parameters at the start and sends those of rank 0; from "
+                     "torch 2.7 on"},
     StrategyArgument{"gradient_as_bucket_view", "bool", "false",
                      "gradients lie in the buckets, not beside them"},
     process_group_backend,
