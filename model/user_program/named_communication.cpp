@@ -108,10 +108,6 @@ Task<TensorRequest> Interpreter::request_of(const Statement& statement, Frame& f
   } else if (request.name.kind == RequestKind::all_reduce) {
     check_reduced_type(request.dtype, site);
     request.reduction = reduction_of_call(statement.communication.op);
-    if (request.reduction == Reduction::avg && !is_floating(request.dtype)) {
-      lack(site, "an average of whole numbers over Horovod is not modelled",
-           "write op: sum, and divide");
-    }
   } else {
     const Given<Expression>& source = statement.communication.src;
     const int64_t root =
