@@ -77,6 +77,11 @@ bool replicas_have_weights_of_their_own(const OneRun& run) {
 }
 
 std::optional<KnownDifference> unsent_first_weights(const OneRun& run) {
+  const RankLog& first = run.preparation.log->ranks.front();
+  const bool has_loaded = first.resumption && !first.resumption->file.empty();
+  if (first.steps == 0 || has_loaded) {  // no fit, or all ranks began with a checkpoint's weights
+    return std::nullopt;
+  }
   const std::vector<KnownDifference> told = differences_of(run);
   const auto found = std::ranges::find_if(told, is_of_first_weights);
   return found == told.end() ? std::nullopt : std::optional(*found);
