@@ -33,6 +33,8 @@ constexpr std::array horovod_rows{
                      ArgumentUse::strategy, "null: all ranks"},
     StrategyArgument{"broadcast_parameters", "bool", "true",
                      "hvd.broadcast_parameters at the start; false: a script that leaves it out"},
+    StrategyArgument{"seed_everything", "bool", "false",
+                     "all ranks draw the same parameters, as where the scenario has this key"},
     StrategyArgument{"cycle_time_ms", "float", "1.0",
                      "between two looks at what is ready (HOROVOD_CYCLE_TIME)"},
     StrategyArgument{"fusion_threshold_mb", "float", "128.0",
