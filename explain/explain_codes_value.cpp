@@ -207,6 +207,27 @@ program:
     - reduce: {tensor: x, dst: 0}
     - reduce: {tensor: x, dst: 0}       # x of the other ranks has changed
 )page"},
+    {"LS314", "replicas begin with different weights",
+     R"page(
+What   No rank sends its parameters to the others before the first step, and each rank has drawn its
+       own: a script without hvd.broadcast_parameters, or DistributedDataParallel with
+       init_sync=False.
+Why    Averaging gradients makes the steps of the ranks equal, not their weights. Replicas keep the
+       distance with which they begin, and each gradient is a mean over different models.
+Seen   A loss that is higher than on one device, validation that depends on the rank, and a
+       checkpoint of one of the models. Nothing raises.
+Fix    hvd.broadcast_parameters(model.state_dict(), root_rank=0), or init_sync=True. Or let all
+       ranks draw the same weights (seed_everything), or load the same checkpoint on each.
+Note   Lockstep takes ranks to be seeded differently unless the scenario gives `seed_everything`, or
+       `initial` values for all parameters.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0, strategy: {DDPStrategy: {init_sync: false}}}
+data: {train: {samples: 32, batch_size: 4}}
+)page"},
     {"LS401", "a device or a host runs out of memory",
      R"page(
 What   An allocation asks for more than the device has left. The finding says what the

@@ -163,6 +163,21 @@ Of PipeDream and PipeDream-2BW it is the number of updates of a stage between th
 and its own update: of n stages n - 1 on the first one, 0 on the last, and 1 with 2BW.
 Example: staleness.max <= 3
 )page"},
+    {"weights.apart", "how far the weights of ranks are apart at the end",
+     R"page(
+Where replicas differ by design: Bagua's decentralized and async algorithms, models that are
+averaged now and then, workers of a server that do not wait for each other. Of each element the
+largest value of a rank less the smallest; weights.apart is the greatest of these at the end,
+weights.furthest_apart the greatest after any optimizer step that all ranks took. Servers do not
+count. The second is known in a simulation alone.
+Example: weights.apart == 0
+)page"},
+    {"weights.furthest_apart", "how far the weights of ranks were apart after any step",
+     R"page(
+The greatest difference of an element between ranks after any optimizer step that all ranks took,
+where replicas differ by design. See weights.apart.
+Example: weights.furthest_apart < 0.1
+)page"},
     {"compiled_graphs", "how many graphs XLA compiles in a process",
      R"page(
 On TPUs. A graph is what a process records between two calls of mark_step: a batch, up to the

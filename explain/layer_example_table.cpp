@@ -176,6 +176,19 @@ constexpr LayerExample losses[] = {
      "lightly's contrastive loss: each of two views of a sample against all views of the batch, or "
      "with gather_distributed of all ranks",
      "[2, 8]", "{temperature: 0.1}"},
+    {"InfoNCE",
+     "each first view against the second views of the batch, as in info-nce-pytorch, which takes "
+     "the batch for negatives",
+     "[2, 8]", "{temperature: 0.2}"},
+    {"ClipLoss",
+     "open_clip's contrastive loss, InfoNCE both ways; with gather_distributed against all ranks",
+     "[2, 8]", "{temperature: 0.1}"},
+    {"SigLipLoss", "open_clip's logistic loss of every pair of a first and a second view", "[2, 8]",
+     "{temperature: 0.1, bias: -5}"},
+    {"SupConLoss",
+     "the supervised contrastive loss: each view against all views, where those of its label "
+     "belong to it; targets are labels",
+     "[2, 8]", "{temperature: 0.1, base_temperature: 0.1}"},
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
       board_(options.world_size),
       launch_limit_(std::max(1, options.launch_queue), journal),
       agenda_(simulation.tie_seed),
-      in_flight_(ranks, agenda_, journal),
+      in_flight_(ranks, agenda_, journal, simulation.steps),
       communicators_(options.world_size),
       collectives_(options_, ranks, in_flight_, communicators_, journal, ranks_differ_),
       messages_(options_, simulation_, ranks, in_flight_, agenda_, ranks_differ_),

@@ -62,6 +62,12 @@ class Engine {
   void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
   Lane& start_lane(RankState& rank, Program program);
   void reached(RankState& rank, const Position& position);
+  /// The rank has taken an optimizer step.
+  void note_step(RankState& rank) const {
+    if (simulation_.steps != nullptr) {
+      mark_step(rank, *simulation_.steps);
+    }
+  }
   int64_t begins_period(RankState& rank, const PeriodStart& start);
   /// Waits forever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {

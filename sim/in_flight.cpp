@@ -5,8 +5,9 @@
 
 namespace lockstep::sim {
 
-InFlight::InFlight(std::vector<RankState>& ranks, Agenda& agenda, Journal* journal)
-    : ranks_(ranks), agenda_(agenda), journal_(journal) {}
+InFlight::InFlight(std::vector<RankState>& ranks, Agenda& agenda, Journal* journal,
+                   StepObserver* steps)
+    : ranks_(ranks), agenda_(agenda), steps_(steps), journal_(journal) {}
 
 uint32_t InFlight::make_part(RankState& rank, const Op& op, Ticket ticket) {
   const uint32_t index = parts_.take(rank.index);
@@ -119,6 +120,9 @@ void InFlight::close(RankState& rank, Ticket ticket, Time finish) {
       rank.launched.finishes(state.finish);
     }
     resolve(state, rank.broken && has_failed(rank, ticket));
+    if (!rank.marked_steps.empty()) [[unlikely]] {
+      ticket_ended(rank, ticket, *steps_);
+    }
   }
 }
 

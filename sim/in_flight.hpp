@@ -9,6 +9,7 @@
 #include "sim/agenda.hpp"
 #include "sim/part.hpp"
 #include "sim/rank_state.hpp"
+#include "sim/step_observer.hpp"
 #include "sim/waiters.hpp"
 
 namespace lockstep::sim {
@@ -18,8 +19,8 @@ namespace lockstep::sim {
 /// end is known already is never in flight: its times are known at once.
 class InFlight {
  public:
-  /// All outlive it; `journal` may be null.
-  InFlight(std::vector<RankState>& ranks, Agenda& agenda, Journal* journal);
+  /// All outlive it; `journal` and `steps` may be null.
+  InFlight(std::vector<RankState>& ranks, Agenda& agenda, Journal* journal, StepObserver* steps);
 
   /// An operation that is being submitted: when it may start, as far as that is known.
   struct Pending {
@@ -112,6 +113,7 @@ class InFlight {
 
   std::vector<RankState>& ranks_;
   Agenda& agenda_;
+  StepObserver* steps_;
   Journal* journal_;
   PartPool parts_;
   std::vector<uint32_t> ready_;

@@ -124,7 +124,8 @@ struct RankState {
   RankEnd end;
   LaunchQueue launched;
   std::vector<Ticket> open_promises;
-  SubmissionHistory submitted;  ///< where periods may be left out
+  std::vector<Ticket> marked_steps;  ///< ends of steps that a StepObserver has still to see
+  SubmissionHistory submitted;       ///< where periods may be left out
   std::array<LoopState, period_levels> loops{};
   std::vector<SkippedTime> skipped_times;  ///< of lane 0, ascending; those that may be asked for
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.

@@ -43,7 +43,12 @@ class SimPort final : public Port, public HostTime {
   }
   Ticket promise() override { return engine_.promise(rank_); }
   void fulfil(Ticket promise) override { engine_.fulfil(rank_, promise); }
-  uint32_t choose(SiteId, ChoiceKind, uint32_t, uint32_t local) override { return local; }
+  uint32_t choose(SiteId, ChoiceKind kind, uint32_t, uint32_t local) override {
+    if (kind == ChoiceKind::step) {
+      engine_.note_step(rank_);
+    }
+    return local;
+  }
   ProcessSignal reached(const Position& position) override {
     engine_.reached(rank_, position);
     return ProcessSignal::none;

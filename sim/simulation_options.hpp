@@ -9,6 +9,7 @@
 
 #include "model/core/instant.hpp"
 #include "sim/cost.hpp"
+#include "sim/step_observer.hpp"
 
 namespace lockstep::sim {
 
@@ -41,6 +42,7 @@ struct SimulationOptions {
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
   PositionObserver* observer = nullptr;  ///< observes the position of ranks; may be null
+  StepObserver* steps = nullptr;         ///< likewise what optimizer steps change; outlives the run
   /// Whether periods of loops are left out once the world has come back to the same state.
   bool leaves_out_periods = false;
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.

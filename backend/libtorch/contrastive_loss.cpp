@@ -1,4 +1,5 @@
-// NTXentLoss in its two steps (model/network/contrastive_part.hpp), by ATen and its autograd.
+// Losses that compare samples, in their two steps (model/network/contrastive_part.hpp), by ATen and
+// its autograd.
 #include "model/network/contrastive_part.hpp"
 
 #include <ATen/ATen.h>
@@ -34,28 +35,68 @@ struct Compared {
   at::Tensor second_of_all;
 };
 
-/// The mean over both views of this rank's samples, of which the first is `first_sample` of all.
-at::Tensor loss_of(const Compared& views, double temperature, int64_t first_sample) {
-  const int64_t samples = views.first.size(0);
-  const int64_t all_samples = views.first_of_all.size(0);
-  const at::Tensor labels =
-      at::arange(samples, views.first.options().dtype(at::kLong)) + first_sample;
-  const at::Tensor columns = at::arange(all_samples, labels.options());
-  const at::Tensor is_itself = columns.unsqueeze(0).eq(labels.unsqueeze(1));
-  const auto scores = [temperature](const at::Tensor& own, const at::Tensor& all) {
-    return own.matmul(all.transpose(0, 1)) / temperature;
-  };
-  const auto others = [&](const at::Tensor& similar) {
-    return similar.masked_fill(is_itself, -std::numeric_limits<double>::infinity());
-  };
-  const at::Tensor of_first = at::cat(
-      {scores(views.first, views.second_of_all), others(scores(views.first, views.first_of_all))},
-      1);
-  const at::Tensor of_second = at::cat(
-      {scores(views.second, views.first_of_all), others(scores(views.second, views.second_of_all))},
-      1);
-  return at::cross_entropy_loss(at::cat({of_first, of_second}), at::cat({labels, labels}));
-}
+/// A loss of this rank's samples, of which the first is `first_sample` of all.
+class ComparisonOf {
+ public:
+  ComparisonOf(const Layer& loss, const Compared& views, int64_t first_sample)
+      : kind_(loss.kind),
+        arguments_(std::get<LossArguments>(loss.arguments)),
+        views_(views),
+        own_(at::arange(views.first.size(0), views.first.options().dtype(at::kLong)) +
+             first_sample),
+        is_own_(at::arange(views.first_of_all.size(0), own_.options())
+                    .unsqueeze(0)
+                    .eq(own_.unsqueeze(1))) {}
+
+  /// `labels`: of SupConLoss.
+  at::Tensor value(const at::Tensor& labels) const {
+    const at::Tensor forth = scores(views_.first, views_.second_of_all);
+    switch (kind_) {
+      case LayerKind::info_nce_loss: return at::cross_entropy_loss(forth, own_);
+      case LayerKind::sig_lip_loss: return of_pairs(forth);
+      default: break;
+    }
+    const at::Tensor back = scores(views_.second, views_.first_of_all);
+    if (kind_ == LayerKind::clip_loss) {
+      return at::cross_entropy_loss(at::cat({forth, back}), at::cat({own_, own_}));
+    }
+    const at::Tensor of_first =
+        at::cat({forth, others(scores(views_.first, views_.first_of_all))}, 1);
+    const at::Tensor of_second =
+        at::cat({back, others(scores(views_.second, views_.second_of_all))}, 1);
+    const at::Tensor all = at::cat({of_first, of_second});
+    return kind_ == LayerKind::sup_con_loss ? of_labels(all, labels)
+                                            : at::cross_entropy_loss(all, at::cat({own_, own_}));
+  }
+
+ private:
+  at::Tensor scores(const at::Tensor& own, const at::Tensor& all) const {
+    return own.matmul(all.transpose(0, 1)) / arguments_.temperature;
+  }
+  at::Tensor others(const at::Tensor& similar) const {
+    return similar.masked_fill(is_own_, -std::numeric_limits<double>::infinity());
+  }
+
+  at::Tensor of_pairs(const at::Tensor& forth) const {
+    const at::Tensor signs = is_own_.to(forth.scalar_type()) * 2 - 1;
+    return -at::log_sigmoid(signs * (forth + arguments_.threshold)).sum() /
+           static_cast<double>(views_.first.size(0));
+  }
+
+  at::Tensor of_labels(const at::Tensor& all, const at::Tensor& labels) const {
+    const at::Tensor same = labels.index_select(0, own_).unsqueeze(1).eq(labels.unsqueeze(0));
+    const at::Tensor of_one = at::cat({same, same & ~is_own_}, 1);
+    const at::Tensor right = at::cat({of_one, of_one});
+    const at::Tensor of_right = at::log_softmax(all, 1).masked_fill(~right, 0).sum(1);
+    return -arguments_.threshold * (of_right / right.sum(1)).mean();
+  }
+
+  LayerKind kind_;
+  const LossArguments& arguments_;
+  const Compared& views_;
+  at::Tensor own_;     ///< the samples of this rank among all
+  at::Tensor is_own_;  ///< [samples, all samples]
+};
 
 }  // namespace
 
@@ -90,17 +131,22 @@ void execute_comparison(const Op& op, const Layer& loss, const std::vector<at::T
       each = each.detach().requires_grad_(true);
     }
   }
-  const at::Tensor result = loss_of({leaves[0], leaves[1], leaves[2], leaves[3]},
-                                    std::get<LossArguments>(loss.arguments).temperature,
-                                    static_cast<int64_t>(lists.scalars[behind_factor + 1]));
+  const Compared views{leaves[0], leaves[1], leaves[2], leaves[3]};
+  const at::Tensor labels = reads.size() > 4 ? reads[4] : at::Tensor();
+  const at::Tensor result =
+      ComparisonOf(loss, views, static_cast<int64_t>(lists.scalars[behind_factor + 1]))
+          .value(labels);
   if (!is_backward) {
     operands.store(lists.writes[0], result);
     return;
   }
   const at::Tensor factor = at::full_like(result, lists.scalars[0]);
-  const auto gradients = torch::autograd::grad({result}, leaves, {factor});
+  const auto gradients =
+      torch::autograd::grad({result}, leaves, {factor}, std::nullopt, false, true);
   for (size_t i = 0; i < 4; ++i) {
-    operands.store(lists.writes[i], gradients[i].flatten());
+    // Of one direction alone two of the four take no part.
+    operands.store(lists.writes[i], gradients[i].defined() ? gradients[i].flatten()
+                                                           : at::zeros_like(leaves[i]).flatten());
   }
 }
 

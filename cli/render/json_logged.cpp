@@ -1,6 +1,7 @@
 #include "cli/render/json_logged.hpp"
 
 #include "rehearsal/findings/compiled_graphs.hpp"
+#include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 
@@ -129,12 +130,33 @@ Json loggers_json(const ByRank<RankLog>& ranks) {
   return told_together(by_rank);
 }
 
+Json of_step(const WeightSpreads::OfStep& one) {
+  return {{"step", one.step}, {"apart", one.apart}};
+}
+
+Json weights_over_time(const OneRun& run) {
+  const WeightSpreads& spreads = run.weight_spreads;
+  if (spreads.empty()) {
+    return nullptr;
+  }
+  Json json;
+  json["every"] = spreads.every;
+  json["greatest"] = of_step(*spreads.greatest);
+  json["greatest"]["in"] = parameter_names(run).at(spreads.parameter);
+  json["steps"] = Json::array();
+  for (const WeightSpreads::OfStep& one : spreads.steps) {
+    json["steps"].push_back(of_step(one));
+  }
+  return json;
+}
+
 // Where ranks train weights of their own, compress what they send, or send gradients to servers.
 Json weights_json(const OneRun& run) {
   Json json;
   const std::optional<WeightSpread> spread = weight_spread(run);
   json["apart"] = spread ? Json(spread->apart) : Json(nullptr);
   json["apart_in"] = spread ? Json(spread->parameter) : Json(nullptr);
+  json["over_time"] = spread ? weights_over_time(run) : Json(nullptr);
   const std::optional<double> error = compression_error(run);
   json["compression_error"] = error ? Json(*error) : Json(nullptr);
   const auto graphs = std::ssize(compiled_graphs(run));

@@ -13,8 +13,9 @@ enum class ContrastivePart : uint8_t {
   /// gradients of own views, and those of this rank's views among all; writes the gradient of
   /// embeddings.
   views,
-  /// forward: reads own first, own second, all first, all second views; writes loss[1]. backward:
-  /// reads the same; writes the gradients of all four.
+  /// forward: reads own first, own second, all first, all second views, and behind them what the
+  /// samples are compared by, the targets; writes loss[1]. backward: reads the same; writes the
+  /// gradients of the views.
   comparison,
 };
 

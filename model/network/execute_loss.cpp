@@ -76,6 +76,16 @@ void loss_of_part(bool is_forward, const Layer& layer, LayerCall& call) {
   }
 }
 
+ComparisonKind comparison_kind_of(LayerKind loss) {
+  switch (loss) {
+    case LayerKind::info_nce_loss: return ComparisonKind::info_nce;
+    case LayerKind::clip_loss: return ComparisonKind::both_ways;
+    case LayerKind::sig_lip_loss: return ComparisonKind::pairs;
+    case LayerKind::sup_con_loss: return ComparisonKind::labels;
+    default: return ComparisonKind::nt_xent;
+  }
+}
+
 /// A loss that compares the views of samples with each other, in the steps of ContrastivePart.
 void comparison(bool is_forward, const Layer& layer, LayerCall& call) {
   const int64_t features = layer.input.back();
@@ -90,13 +100,21 @@ void comparison(bool is_forward, const Layer& layer, LayerCall& call) {
     }
     return;
   }
-  const ComparedViews views{call.read(0),
-                            call.read(1),
-                            call.read(2),
-                            call.read(3),
-                            features,
-                            static_cast<int64_t>(call.scalar(behind_factor + 1)),
-                            std::get<LossArguments>(layer.arguments).temperature};
+  const auto& arguments = std::get<LossArguments>(layer.arguments);
+  ComparedViews views{call.read(0),
+                      call.read(1),
+                      call.read(2),
+                      call.read(3),
+                      features,
+                      static_cast<int64_t>(call.scalar(behind_factor + 1)),
+                      arguments.temperature,
+                      comparison_kind_of(layer.kind)};
+  if (views.kind == ComparisonKind::pairs) {
+    views.bias = arguments.threshold;
+  } else if (views.kind == ComparisonKind::labels) {
+    views.factor = arguments.threshold;
+    views.labels = &call.read(4);
+  }
   if (is_forward) {
     contrastive_forward(views, call.write(0));
   } else {

@@ -93,6 +93,10 @@ constexpr NamedKind named_kinds[] = {
     {LayerKind::bce_with_logits_loss, "bce_with_logits_loss"},
     {LayerKind::kl_div_loss, "kl_div_loss"},
     {LayerKind::nt_xent_loss, "nt_xent_loss"},
+    {LayerKind::info_nce_loss, "info_nce_loss"},
+    {LayerKind::clip_loss, "clip_loss"},
+    {LayerKind::sig_lip_loss, "sig_lip_loss"},
+    {LayerKind::sup_con_loss, "sup_con_loss"},
 };
 
 constexpr bool are_in_order() {
@@ -125,10 +129,12 @@ bool is_loss(LayerKind kind) { return kind >= LayerKind::cross_entropy_loss; }
 
 bool has_class_targets(LayerKind kind) {
   return kind == LayerKind::cross_entropy_loss || kind == LayerKind::nll_loss ||
-         kind == LayerKind::nt_xent_loss;
+         compares_samples(kind);
 }
 
-bool compares_samples(LayerKind kind) { return kind == LayerKind::nt_xent_loss; }
+bool compares_samples(LayerKind kind) {
+  return kind >= LayerKind::nt_xent_loss && kind <= LayerKind::sup_con_loss;
+}
 
 int64_t Layer::parameter_elements() const {
   return std::accumulate(
@@ -149,7 +155,10 @@ int64_t target_elements(const Layer& loss) {
 }
 
 int64_t target_classes(const Layer& loss) {
-  return compares_samples(loss.kind) ? 1 : loss.input.back();
+  constexpr int64_t labels = 10;  // that are drawn where the scenario gives none
+  return loss.kind == LayerKind::sup_con_loss ? labels
+         : compares_samples(loss.kind)        ? 1
+                                              : loss.input.back();
 }
 
 Flops flops_of(const Layer& layer, Pass pass, int64_t batch) {

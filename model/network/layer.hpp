@@ -90,9 +90,14 @@ enum class LayerKind : uint8_t {
   bce_loss,
   bce_with_logits_loss,
   kl_div_loss,
-  nt_xent_loss,  ///< compares the samples of a batch with each other
+  // These compare the samples of a batch with each other.
+  nt_xent_loss,   ///< each of two views with all views of the batch
+  info_nce_loss,  ///< each first view with all second views
+  clip_loss,      ///< the same both ways
+  sig_lip_loss,   ///< each pair of a first and a second view by itself
+  sup_con_loss,   ///< each view with all views, of which those of its label belong to it
 };
-inline constexpr LayerKind last_layer_kind = LayerKind::nt_xent_loss;
+inline constexpr LayerKind last_layer_kind = LayerKind::sup_con_loss;
 std::string_view name_of(LayerKind kind);
 /// Two branches of a skip connection meet there.
 bool joins_branches(LayerKind kind);

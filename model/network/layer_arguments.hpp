@@ -222,13 +222,15 @@ struct CostArguments {
   Bytes activation{};
 };
 struct LossArguments {
-  bool mean = true;              ///< else the sum
-  double threshold = 1;          ///< `beta` of SmoothL1Loss, `delta` of HuberLoss
+  bool mean = true;  ///< else the sum
+  /// `beta` of SmoothL1Loss, `delta` of HuberLoss, `bias` of SigLipLoss; of SupConLoss the factor
+  /// temperature / base_temperature.
+  double threshold = 1;
   bool batch_mean = false;       ///< of KLDivLoss: the sum over the number of samples
   bool log_target = false;       ///< of KLDivLoss: the targets are logarithms
   int32_t parts = 1;             ///< of the classes: each of so many ranks has the scores of one
-  double temperature = 0.5;      ///< of NTXentLoss
-  bool gathers_samples = false;  ///< of NTXentLoss: those of all ranks are compared
+  double temperature = 0.5;      ///< of a loss that compares samples
+  bool gathers_samples = false;  ///< of such a loss: those of all ranks are compared
 };
 using LayerArguments =
     std::variant<std::monostate, LinearArguments, BiasArguments, EmbeddingArguments,

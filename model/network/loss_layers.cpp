@@ -123,14 +123,11 @@ void fill_kl_div(const LayerContext& context, ArgumentReader& arguments, Layer& 
   be_pointwise_loss(context, LayerKind::kl_div_loss, loss, layer);
 }
 
-// Four products of the views of two samples, and their cross entropy. What autograd keeps and what
-// the kernels move grows with the square of the batch: SampleComparison counts it.
-void fill_nt_xent(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
-  layer.kind = LayerKind::nt_xent_loss;
-  LossArguments loss;
-  loss.temperature = arguments.number("temperature", 0.5);
-  loss.gathers_samples = arguments.boolean("gather_distributed", false);
-  arguments.only("memory_bank_size", int64_t{0});
+// What autograd keeps and what the kernels move grows with the square of the batch:
+// SampleComparison counts it.
+void be_comparison(const LayerContext& context, LayerKind kind, std::string_view name,
+                   const LossArguments& loss, ArgumentReader& arguments, Layer& layer) {
+  layer.kind = kind;
   layer.arguments = loss;
   layer.output = {};
   constexpr double least_temperature = 1e-8;  // lightly, NTXentLoss.__init__
@@ -140,9 +137,9 @@ void fill_nt_xent(const LayerContext& context, ArgumentReader& arguments, Layer&
   }
   if (context.input.size() != 2 || context.input.front() != 2) {
     arguments.complain(
-        fmt::format("NTXentLoss compares two views of each sample, [2, features]; the network's "
-                    "output has shape {}",
-                    text_of(context.input)),
+        fmt::format("{} compares two views of each sample, [2, features]; the network's output "
+                    "has shape {}",
+                    name, text_of(context.input)),
         "give samples of two views, such as input: [2, 32], and layers that work on the last "
         "dimension");
     return;
@@ -151,6 +148,50 @@ void fill_nt_xent(const LayerContext& context, ArgumentReader& arguments, Layer&
   layer.work = {Work{.elements = 3 * elements}, Work{.elements = 5 * elements},
                 Work{.runs = false}};
   layer.saves.input = true;
+}
+
+LossArguments with_temperature(ArgumentReader& arguments, double otherwise) {
+  LossArguments loss;
+  loss.temperature = arguments.number("temperature", otherwise);
+  return loss;
+}
+
+void fill_nt_xent(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  LossArguments loss = with_temperature(arguments, 0.5);
+  loss.gathers_samples = arguments.boolean("gather_distributed", false);
+  arguments.only("memory_bank_size", int64_t{0});
+  be_comparison(context, LayerKind::nt_xent_loss, "NTXentLoss", loss, arguments, layer);
+}
+
+// info-nce-pytorch, without explicit negatives: those of the batch.
+void fill_info_nce(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  const LossArguments loss = with_temperature(arguments, 0.1);
+  be_comparison(context, LayerKind::info_nce_loss, "InfoNCE", loss, arguments, layer);
+}
+
+// open_clip with a fixed scale; where it gathers, with local_loss and gather_with_grad.
+void fill_clip(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  LossArguments loss = with_temperature(arguments, 0.07);
+  loss.gathers_samples = arguments.boolean("gather_distributed", false);
+  be_comparison(context, LayerKind::clip_loss, "ClipLoss", loss, arguments, layer);
+}
+
+// open_clip with the scale and the bias with which training begins.
+void fill_sig_lip(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  LossArguments loss = with_temperature(arguments, 0.1);
+  loss.threshold = arguments.number("bias", -10);
+  be_comparison(context, LayerKind::sig_lip_loss, "SigLipLoss", loss, arguments, layer);
+}
+
+// SupContrast, with contrast_mode all.
+void fill_sup_con(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
+  LossArguments loss = with_temperature(arguments, 0.07);
+  const double base = arguments.number("base_temperature", 0.07);
+  if (!(base != 0)) {
+    arguments.complain("SupConLoss with a base_temperature of 0", "write 0.07");
+  }
+  loss.threshold = loss.temperature / base;
+  be_comparison(context, LayerKind::sup_con_loss, "SupConLoss", loss, arguments, layer);
 }
 
 }  // namespace
@@ -167,6 +208,10 @@ std::vector<LayerKindEntry> loss_layer_kinds() {
       {"BCEWithLogitsLoss", {}, fill_bce_with_logits},
       {"KLDivLoss", {}, fill_kl_div},
       {"NTXentLoss", {}, fill_nt_xent},
+      {"InfoNCE", {}, fill_info_nce},
+      {"ClipLoss", {}, fill_clip},
+      {"SigLipLoss", {}, fill_sig_lip},
+      {"SupConLoss", {}, fill_sup_con},
   };
 }
 

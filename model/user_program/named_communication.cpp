@@ -122,10 +122,6 @@ Task<TensorRequest> NamedCommunication::request_of(const Statement& statement, F
   } else if (request.name.kind == RequestKind::all_reduce) {
     check_reduced_type(request.dtype, site);
     request.reduction = reduction_of_call(statement.communication.op);
-    if (request.reduction == Reduction::avg && !is_floating(request.dtype)) {
-      lack_at(log_, site, "an average of whole numbers over Horovod is not modelled",
-              "write op: sum, and divide");
-    }
   } else {
     const Given<Expression>& source = statement.communication.src;
     const int64_t root =

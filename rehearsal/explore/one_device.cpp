@@ -297,8 +297,9 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
     }
     return leave_out(why);
   }
-  const auto apart = std::find_if(rehearsal.findings.begin(), rehearsal.findings.end(),
-                                  [](const Finding& known) { return known.code == "LS305"; });
+  const auto apart = std::find_if(
+      rehearsal.findings.begin(), rehearsal.findings.end(),
+      [](const Finding& known) { return known.code == "LS305" || known.code == "LS314"; });
   if (apart != rehearsal.findings.end() && !different.empty()) {
     rehearsal.coverage.looked_at.push_back("the same samples on one device");
     apart->follows.push_back("all differ from what one device computes from the same samples");

@@ -84,7 +84,7 @@ bool is_about(const Finding& finding, const Places& places, const Sites& all) {
 }
 
 bool is_about_values(const Finding& finding) {
-  return finding.code == "LS305" || finding.code == "LS306";
+  return finding.code == "LS305" || finding.code == "LS306" || finding.code == "LS314";
 }
 
 void take_over(Finding& finding, const Finding& consequence) {

@@ -98,6 +98,8 @@ std::vector<Finding> statement_findings(const OneRun& run) {
   return findings;
 }
 
+}  // namespace
+
 std::vector<std::string> parameter_names(const OneRun& run) {
   std::vector<std::string> names;
   if (run.preparation.network) {
@@ -107,6 +109,8 @@ std::vector<std::string> parameter_names(const OneRun& run) {
   }
   return names;
 }
+
+namespace {
 
 /// Of an updated tensor, and which of its elements a parameter begins with.
 struct SensitivityPart {

@@ -19,6 +19,8 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
 /// Compares the run with one device that saw the same samples (LS306).
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single);
 
+/// Of the network, in definition order; empty: there is none.
+std::vector<std::string> parameter_names(const OneRun& run);
 /// The final parameters of all ranks, by name.
 std::vector<NamedValues> parameters_of(const OneRun& run);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/strategy/exchange/first_weights.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -72,6 +74,17 @@ bool replicas_differ_by_design(const OneRun& run) {
 bool replicas_have_weights_of_their_own(const OneRun& run) {
   return std::ranges::count(differences_of(run), DifferenceKind::of_replicas_for_good,
                             &KnownDifference::kind) > 0;
+}
+
+std::optional<KnownDifference> unsent_first_weights(const OneRun& run) {
+  const RankLog& first = run.preparation.log->ranks.front();
+  const bool has_loaded = first.resumption && !first.resumption->file.empty();
+  if (first.steps == 0 || has_loaded) {  // no fit, or all ranks began with a checkpoint's weights
+    return std::nullopt;
+  }
+  const std::vector<KnownDifference> told = differences_of(run);
+  const auto found = std::ranges::find_if(told, is_of_first_weights);
+  return found == told.end() ? std::nullopt : std::optional(*found);
 }
 
 std::vector<KnownDifference> differences_of_buffers(const OneRun& run) {

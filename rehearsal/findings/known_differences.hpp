@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "model/strategy/known_difference.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/run/one_run.hpp"
 
@@ -21,6 +23,10 @@ bool replicas_have_weights_of_their_own(const OneRun& run);
 
 /// Adds to a finding about replicas that differ why they do.
 void tell_differences_of_replicas(const OneRun& run, Finding& finding);
+
+/// Why no rank's first weights became those of all (LS314); nothing: they did, or all drew the
+/// same.
+std::optional<KnownDifference> unsent_first_weights(const OneRun& run);
 
 /// Why ranks with the same weights have buffers of their own beside.
 std::vector<KnownDifference> differences_of_buffers(const OneRun& run);

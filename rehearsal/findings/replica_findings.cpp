@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/user_program/sites.hpp"
 #include "properties/invariants/replicas_agree.hpp"
 #include "properties/invariants/updates_agree.hpp"
 #include "rehearsal/findings/invariants.hpp"
@@ -60,6 +61,41 @@ std::vector<Finding> buffer_findings(const OneRun& run) {
   return findings;
 }
 
+RankSet trainers_but_the_first(const OneRun& run) {
+  RankSet ranks;
+  for (size_t rank = 1; rank < run.preparation.log->ranks.size(); ++rank) {
+    if (run.preparation.log->ranks[rank].runs_trainer) {
+      ranks.add(static_cast<int32_t>(rank));
+    }
+  }
+  return ranks;
+}
+
+// Replicas that begin with weights of their own stay apart, whatever the training does.
+// `differing`: how they end, where that is known.
+Finding first_weights_differ(const OneRun& run, const KnownDifference& known,
+                             const std::vector<Finding>& differing) {
+  const RankSet ranks = trainers_but_the_first(run);
+  Finding finding = finding_of("LS314", Level::error,
+                               fmt::format("{} {} not begin with the weights of rank 0",
+                                           ranks.phrase(), ranks.size() == 1 ? "does" : "do"));
+  finding.ranks = ranks;
+  finding.why.text = known.cause;
+  if (!differing.empty()) {
+    finding.did = differing.front().did;
+    finding.follows.push_back("at the end " + differing.front().title);
+  }
+  finding.follows.push_back(
+      "equal gradients keep the replicas as far apart as they began; only one of them is saved");
+  finding.fix = {known.remedy, "or let every rank draw the same: seed_everything"};
+  const Scenario& scenario = *run.preparation.scenario;
+  if (scenario.trainer && scenario.trainer->strategy) {
+    finding.sites.push_back(
+        {site_of(scenario.trainer->strategy->place), SiteRole::subject, "the strategy"});
+  }
+  return finding;
+}
+
 std::vector<Finding> weight_findings(const OneRun& run) {
   if (replicas_differ_by_design(run)) {
     return {};
@@ -76,6 +112,9 @@ std::vector<Finding> weight_findings(const OneRun& run) {
   std::vector<Finding> differing = replicas_agree(replicas);
   // No other rank holds the same part, so that values of parts agree with nothing.
   const bool by_values = !replicas.empty() && (!holds_parts(run) || !differing.empty());
+  if (const auto unsent = unsent_first_weights(run); unsent && (!by_values || !differing.empty())) {
+    return {first_weights_differ(run, *unsent, differing)};
+  }
   if (!by_values) {
     return by_statements(run);
   }

@@ -14,36 +14,16 @@
 
 namespace lockstep::cli {
 
-namespace {
-
-/// Of one parameter, over the ranks seen so far.
-struct RangeOfRanks {
-  std::vector<double> least;
-  std::vector<double> most;
-
-  void add(const Values& values) {
-    if (least.empty()) {
-      least.assign(static_cast<size_t>(values.size()), std::numeric_limits<double>::infinity());
-      most.assign(least.size(), -std::numeric_limits<double>::infinity());
-    }
-    for (size_t i = 0; i < least.size(); ++i) {
-      const double number = values.number(static_cast<int64_t>(i));
-      // A NaN stays: it is as far apart as can be.
-      least[i] = std::isnan(number) ? number : std::min(least[i], number);
-      most[i] = std::isnan(number) ? number : std::max(most[i], number);
-    }
-  }
-};
-
-}  // namespace
-
 std::optional<WeightSpread> weight_spread(const OneRun& run) {
-  if (run.preparation.log == nullptr || !replicas_have_weights_of_their_own(run)) {
+  if (run.preparation.log == nullptr || !replicas_differ_by_design(run)) {
     return std::nullopt;
   }
   std::vector<std::pair<std::string, RangeOfRanks>> parameters;
   std::map<std::string, size_t> place;
   for (const NamedValues& values : parameters_of(run)) {
+    if (values.first_element) {  // a server's, beside what every worker has
+      continue;
+    }
     const auto [at, is_new] = place.try_emplace(values.name, parameters.size());
     if (is_new) {
       parameters.emplace_back(values.name, RangeOfRanks());
@@ -55,11 +35,9 @@ std::optional<WeightSpread> weight_spread(const OneRun& run) {
   }
   WeightSpread spread;
   for (const auto& [name, range] : parameters) {
-    for (size_t i = 0; i < range.least.size(); ++i) {
-      const double apart = range.most[i] - range.least[i];
-      if (apart > spread.apart || (std::isnan(apart) && !std::isnan(spread.apart))) {
-        spread = {apart, name};
-      }
+    const double apart = range.apart();
+    if (apart > spread.apart || (std::isnan(apart) && !std::isnan(spread.apart))) {
+      spread = {apart, name};
     }
   }
   return spread;
@@ -78,13 +56,31 @@ std::optional<double> compression_error(const OneRun& run) {
   return largest;
 }
 
+namespace {
+
+std::string over_time_text(const WeightSpreads& spreads, double in_the_end,
+                           const std::vector<std::string>& names) {
+  if (spreads.empty()) {
+    return "";
+  }
+  const WeightSpreads::OfStep& greatest = *spreads.greatest;
+  if (greatest.apart == in_the_end) {
+    return in_the_end == 0 ? ", as after every step" : ", no less than after any step";
+  }
+  return fmt::format("; after step {} they were furthest apart, {:.3g} in {}", greatest.step,
+                     greatest.apart, names.at(spreads.parameter));
+}
+
+}  // namespace
+
 std::string weight_spread_text(const OneRun& run) {
   std::string text;
   if (const std::optional<WeightSpread> spread = weight_spread(run)) {
     text += spread->parameter.empty()
-                ? "weights: all ranks end with the same\n"
-                : fmt::format("weights: each rank ends with its own, up to {:.3g} apart in {}\n",
+                ? "weights: all ranks end with the same"
+                : fmt::format("weights: each rank ends with its own, up to {:.3g} apart in {}",
                               spread->apart, spread->parameter);
+    text += over_time_text(run.weight_spreads, spread->apart, parameter_names(run)) + "\n";
   }
   if (const std::optional<double> error = compression_error(run)) {
     text +=

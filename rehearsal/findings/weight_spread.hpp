@@ -7,13 +7,14 @@
 
 namespace lockstep::cli {
 
-/// How far the weights of ranks are apart in the end, where each trains its own by design.
+/// How far the weights of ranks are apart in the end, where they differ by design, for good or
+/// until they are averaged again.
 struct WeightSpread {
   /// The largest, over all elements, of what the ranks have most of it less what they have least.
   double apart = 0;
   std::string parameter;  ///< that has this element; empty: all ranks hold the same
 };
-/// Nothing: ranks are to hold the same, or no values were computed.
+/// Nothing: ranks are to hold the same, or no values were computed. Without servers.
 std::optional<WeightSpread> weight_spread(const OneRun& run);
 
 /// The largest difference between a number that a rank compressed and what others read of it.

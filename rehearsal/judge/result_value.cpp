@@ -6,6 +6,7 @@
 
 #include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/staleness.hpp"
+#include "rehearsal/findings/weight_spread.hpp"
 #include "rehearsal/measure/cost.hpp"
 #include "rehearsal/measure/device_use.hpp"
 
@@ -154,6 +155,21 @@ Found device_list(const Rehearsal& rehearsal) {
   return Value(std::move(list));
 }
 
+Found spread_value(const std::string& name, const Rehearsal& rehearsal) {
+  const std::optional<WeightSpread> spread = weight_spread(rehearsal.run);
+  if (!spread) {
+    return NoValue{"replicas do not differ by design, or their values are not computed"};
+  }
+  if (name == "weights.apart") {
+    return Value(spread->apart);
+  }
+  if (is_real(rehearsal.world)) {
+    return NoValue{"what ranks hold after each step is seen in a simulation alone", true};
+  }
+  const auto& greatest = rehearsal.run.weight_spreads.greatest;
+  return greatest ? Found(Value(greatest->apart)) : NoValue{"no step was taken by all ranks"};
+}
+
 Found staleness_value(const std::string& name, const Rehearsal& rehearsal) {
   const std::optional<Staleness> staleness = staleness_of(rehearsal.run);
   if (!staleness || staleness->pushes == 0) {
@@ -251,6 +267,21 @@ bool is_quantity(const ResultName& name) {
          name.name.starts_with("transfers") || name.name.starts_with("cost.");
 }
 
+// What updates were made of, and what they did to the weights of ranks.
+std::optional<Found> value_of_updates(const std::string& text, const Rehearsal& rehearsal) {
+  const bool has_pipeline = !rehearsal.run.preparation.pipeline_ranks.empty();
+  if (text.starts_with("staleness.") && is_real(rehearsal.world) && !has_pipeline) {
+    return NoValue{"the order of messages on one machine says nothing about a cluster", true};
+  }
+  if (text.starts_with("staleness.")) {
+    return staleness_value(text, rehearsal);
+  }
+  if (text.starts_with("weights.")) {
+    return spread_value(text, rehearsal);
+  }
+  return text == "compiled_graphs" ? std::optional(compiled_graph_count(rehearsal)) : std::nullopt;
+}
+
 Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank) {
   if (!rehearsal.run.ran) {
     return NoValue{"the case did not run"};
@@ -277,15 +308,8 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   if (text == "checkpoint.bytes") {
     return some(own.checkpoint_bytes, "this rank saved no checkpoint");
   }
-  const bool has_pipeline = !rehearsal.run.preparation.pipeline_ranks.empty();
-  if (text.starts_with("staleness.") && is_real(rehearsal.world) && !has_pipeline) {
-    return NoValue{"the order of messages on one machine says nothing about a cluster", true};
-  }
-  if (text.starts_with("staleness.")) {
-    return staleness_value(text, rehearsal);
-  }
-  if (text == "compiled_graphs") {
-    return compiled_graph_count(rehearsal);
+  if (const std::optional<Found> found = value_of_updates(text, rehearsal)) {
+    return *found;
   }
   if (text.starts_with("breakdown.")) {
     return breakdown_value(text.substr(text.find('.') + 1), results.prediction.breakdown);

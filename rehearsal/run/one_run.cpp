@@ -119,8 +119,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   }
   sim::Costs& costs = built.costs;
   run.basis = run.preparation.assumptions;
-  const std::vector<std::string> figures = basis_of(run.machine, costs);
-  run.basis.insert(run.basis.end(), figures.begin(), figures.end());
+  std::ranges::copy(basis_of(run.machine, costs), std::back_inserter(run.basis));
   sim::SimulationOptions simulation;
   simulation.compute = costs.compute.get();
   simulation.communication = &costs.pricing();
@@ -136,11 +135,14 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
   run.preparation.options.device_memory = costs.device_memory;
+  WeightObserver weights(run.preparation.log.get());
+  simulation.steps = WeightObserver::sees(run.preparation.options) ? &weights : nullptr;
   simulation.stop_asked = [&network = *costs.communication, asked = stop_asked(run, request)] {
     return !network.is_exact() || !network.are_columns_alike() || asked();
   };
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
+    run.weight_spreads = weights.spreads();
     if (costs.slowed != nullptr) {
       run.result.struck_faults.merge(costs.slowed->struck());
     }

@@ -15,6 +15,7 @@
 #include "rehearsal/run/machine.hpp"
 #include "rehearsal/run/schedule.hpp"
 #include "rehearsal/run/stop.hpp"
+#include "rehearsal/run/weight_spreads.hpp"
 #include "rehearsal/world.hpp"
 
 namespace lockstep::cli {
@@ -77,6 +78,8 @@ struct OneRun {
   std::string world_failure;                         ///< the real world could not be made
   bool world_is_damaged = false;                     ///< as a file that it left is
   std::optional<int64_t> first_collective_clock_ns;  ///< as in RealRun
+  /// Simulated, with values, where replicas differ by design; else empty.
+  WeightSpreads weight_spreads;
 };
 
 /// The most ranks that run as threads of one process.

@@ -1,4 +1,4 @@
-// NTXentLoss: both steps of it, on LibTorch and by the reference arithmetic.
+// Losses that compare samples: both steps, on LibTorch and by the reference arithmetic.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -13,9 +13,17 @@ constexpr int64_t features = 4;
 constexpr auto views_part = static_cast<double>(ContrastivePart::views);
 constexpr auto comparison_part = static_cast<double>(ContrastivePart::comparison);
 
-Network contrastive(double temperature) {
-  return network_of({2, features}, {layer("ReLU")},
-                    layer("NTXentLoss", {{"temperature", temperature}}));
+Network contrastive(const std::string& loss, double temperature) {
+  return network_of({2, features}, {layer("ReLU")}, layer(loss, {{"temperature", temperature}}));
+}
+
+// Labels of which some are equal.
+Values labels_of(int64_t samples) {
+  Values labels(DType::int64, samples);
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    labels.set_integer(sample, sample % 2);
+  }
+  return labels;
 }
 
 /// A rank with `samples` of its own, the first of which is `first` among `all_samples`.
@@ -34,8 +42,11 @@ std::vector<Values> results(const Execute& execute, const Network& network, DTyp
   const Slice output = memory.add(reals(dtype, 2 * own, 1));
   const std::vector<Slice> views{made(own), made(own)};
   run_kernel(execute, memory, Kernel::loss_forward, {output}, views, {views_part}, &network);
-  const std::vector<Slice> compared{views[0], views[1], memory.add(reals(dtype, all, 2)),
-                                    memory.add(reals(dtype, all, 3))};
+  std::vector<Slice> compared{views[0], views[1], memory.add(reals(dtype, all, 2)),
+                              memory.add(reals(dtype, all, 3))};
+  if (network.loss.kind == LayerKind::sup_con_loss) {
+    compared.push_back(memory.add(labels_of(ranks.all_samples)));
+  }
   const Slice loss = memory.add(Values(DType::fp32, 1));
   const auto first = static_cast<double>(ranks.first);
   run_kernel(execute, memory, Kernel::loss_forward, compared, {loss}, {comparison_part, first},
@@ -60,12 +71,14 @@ std::vector<Values> results(const Execute& execute, const Network& network, DTyp
 }  // namespace
 
 TEST_CASE("a contrastive loss is LibTorch's, alone and among the samples of other ranks") {
+  const std::string loss =
+      GENERATE(as<std::string>{}, "NTXentLoss", "InfoNCE", "ClipLoss", "SigLipLoss", "SupConLoss");
   for (const Ranks ranks : {Ranks{3, 3, 0}, Ranks{3, 9, 3}, Ranks{1, 4, 3}, Ranks{1, 1, 0}}) {
     for (const DType dtype : {DType::fp64, DType::fp32}) {
       for (const double temperature : {0.5, 0.1}) {
-        INFO(name_of(dtype) << " " << ranks.samples << " of " << ranks.all_samples << " at "
-                            << temperature);
-        const Network network = contrastive(temperature);
+        INFO(loss << " " << name_of(dtype) << " " << ranks.samples << " of " << ranks.all_samples
+                  << " at " << temperature);
+        const Network network = contrastive(loss, temperature);
         const auto ours = results(libtorch(), network, dtype, ranks);
         const auto theirs = results(reference(), network, dtype, ranks);
         // Of drawn numbers up to 2 the similarities reach 4 * 4 / temperature, and every result is

@@ -82,6 +82,7 @@ class RowMaker {
   LoggedRow row_of_step(int64_t step, int64_t every) const {
     LoggedRow row{step, epoch_of(step), finish(step), {}};
     add_learning_rates(row);
+    add_spread(row);
     const Time begin = is_step(step - every) ? finish(step - every) : place_.began;
     int64_t samples = 0;
     for (int64_t each = std::max(place_.first_step, step - every + 1); each <= step; ++each) {
@@ -91,6 +92,17 @@ class RowMaker {
       row.values["samples_per_s"] = static_cast<double>(samples) / seconds(*row.time - begin);
     }
     return row;
+  }
+
+  // Where replicas differ by design; of steps that all of them took.
+  void add_spread(LoggedRow& row) const {
+    const int64_t step = row.step - place_.first_step + 1;
+    const auto& known = run_.weight_spreads.steps;
+    const auto found =
+        std::ranges::lower_bound(known, step, std::less(), &WeightSpreads::OfStep::step);
+    if (found != known.end() && found->step == step) {
+      row.values["weights_apart"] = found->apart;
+    }
   }
 
   // A scheduler that steps within epochs changes rates that nobody keeps.

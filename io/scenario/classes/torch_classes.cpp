@@ -143,6 +143,10 @@ constexpr auto torch_losses = std::to_array<ClassRow>({
     {"NLLLoss", "weight ignore_index:int reduction:text"},
     {"KLDivLoss", "reduction:text log_target:bool"},
     {"NTXentLoss", "temperature:float memory_bank_size:int gather_distributed:bool"},
+    {"InfoNCE", "temperature:float"},
+    {"ClipLoss", "temperature:float gather_distributed:bool"},
+    {"SigLipLoss", "temperature:float bias:float"},
+    {"SupConLoss", "temperature:float base_temperature:float"},
 });
 
 constexpr auto torch_layers = std::to_array<ClassRow>({

@@ -30,10 +30,20 @@ ResultType type_of_result(std::string_view name) {
   if (name == "device_list") {
     return ResultType::list;
   }
-  constexpr std::string_view numbers[] = {
-      "throughput",     "tokens_per_s",  "mfu",        "gpu_utilization",
-      "bubble",         "learning_rate", "metric",     "single_device",
-      "staleness.mean", "goodput",       "cost.total", "cost.per_million_samples"};
+  constexpr std::string_view numbers[] = {"throughput",
+                                          "tokens_per_s",
+                                          "mfu",
+                                          "gpu_utilization",
+                                          "bubble",
+                                          "learning_rate",
+                                          "metric",
+                                          "single_device",
+                                          "staleness.mean",
+                                          "goodput",
+                                          "cost.total",
+                                          "cost.per_million_samples",
+                                          "weights.apart",
+                                          "weights.furthest_apart"};
   const bool number = std::find(std::begin(numbers), std::end(numbers), name) != std::end(numbers);
   return number ? ResultType::number : ResultType::whole;
 }
@@ -87,6 +97,8 @@ const std::vector<std::string_view>& result_names() {
       "checkpoint.bytes",
       "staleness.mean",
       "staleness.max",
+      "weights.apart",
+      "weights.furthest_apart",
       "compiled_graphs",
       "cost.total",
       "cost.per_million_samples",

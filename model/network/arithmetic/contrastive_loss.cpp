@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "model/network/arithmetic/numbers.hpp"
@@ -36,27 +37,6 @@ struct Views {
   const T* row(int view, int64_t sample) const { return &own[view][sample * features]; }
   const T* other(int view, int64_t sample) const { return &all[view][sample * features]; }
 
-  /// exp(similarity - greatest) to every view of every sample, 0 to itself: those of the other view
-  /// first. Gives the greatest.
-  T exponentials(int view, int64_t sample, std::vector<T>& to) const {
-    to.assign(static_cast<size_t>(2 * all_samples), T{0});
-    T greatest = -std::numeric_limits<T>::infinity();
-    const auto is_itself = [&](int64_t column) {
-      return column == all_samples + first_sample + sample;
-    };
-    for (int64_t column = 0; column < 2 * all_samples; ++column) {
-      const int compared = column < all_samples ? 1 - view : view;
-      const T score =
-          product(row(view, sample), other(compared, column % all_samples), features) / temperature;
-      to[column] = score;
-      greatest = is_itself(column) ? greatest : std::max(greatest, score);
-    }
-    for (int64_t column = 0; column < 2 * all_samples; ++column) {
-      to[column] = is_itself(column) ? T{0} : std::exp(to[column] - greatest);
-    }
-    return greatest;
-  }
-
   std::vector<T> own[2];
   std::vector<T> all[2];
   int64_t features;
@@ -67,20 +47,114 @@ struct Views {
 };
 
 template <class T>
-T sum_of(const std::vector<T>& numbers) {
-  T sum = 0;
-  for (const T number : numbers) {
-    sum += number;
-  }
-  return sum;
-}
-
-template <class T>
 void add_scaled(T factor, const T* from, T* to, int64_t features) {
   for (int64_t i = 0; i < features; ++i) {
     to[i] += factor * from[i];
   }
 }
+
+/// What one view is compared with, in columns: the other view of every sample, and where views are
+/// compared with all but themselves, behind these the same view of every sample.
+template <class T>
+class Comparison {
+ public:
+  explicit Comparison(const ComparedViews& compared) : compared_(&compared), views_(compared) {}
+
+  const Views<T>& views() const { return views_; }
+  /// Those that are compared: the first views alone, or both.
+  int compared_views() const {
+    const ComparisonKind kind = compared_->kind;
+    return kind == ComparisonKind::info_nce || kind == ComparisonKind::pairs ? 1 : 2;
+  }
+  int64_t columns() const {
+    const ComparisonKind kind = compared_->kind;
+    const bool has_own = kind == ComparisonKind::nt_xent || kind == ComparisonKind::labels;
+    return has_own ? 2 * views_.all_samples : views_.all_samples;
+  }
+  int view_of(int view, int64_t column) const {
+    return column < views_.all_samples ? 1 - view : view;
+  }
+  /// By what the sum of all terms is divided.
+  T divisor() const { return static_cast<T>(compared_views() * views_.samples); }
+  /// By what it is multiplied.
+  T factor() const {
+    return compared_->kind == ComparisonKind::labels ? static_cast<T>(compared_->factor) : T{1};
+  }
+
+  /// The term of one view. `slopes` gets its derivatives by the scores of all columns.
+  T term(int view, int64_t sample, std::vector<T>& slopes) {
+    scores(view, sample);
+    return compared_->kind == ComparisonKind::pairs ? term_of_pairs(sample, slopes)
+                                                    : cross_entropy(sample, slopes);
+  }
+
+ private:
+  bool is_itself(int64_t sample, int64_t column) const {
+    return column == views_.all_samples + views_.first_sample + sample;
+  }
+  /// Whether the column is a right answer; not asked of the view itself.
+  bool is_right(int64_t sample, int64_t column) const {
+    const int64_t own = views_.first_sample + sample;
+    if (compared_->kind != ComparisonKind::labels) {
+      return column == own;
+    }
+    return compared_->labels->integer(column % views_.all_samples) ==
+           compared_->labels->integer(own);
+  }
+
+  void scores(int view, int64_t sample) {
+    scores_.resize(static_cast<size_t>(columns()));
+    for (int64_t column = 0; column < columns(); ++column) {
+      scores_[column] = product(views_.row(view, sample),
+                                views_.other(view_of(view, column), column % views_.all_samples),
+                                views_.features) /
+                        views_.temperature;
+    }
+  }
+
+  // The mean of log-softmax over the right answers, negative.
+  T cross_entropy(int64_t sample, std::vector<T>& slopes) {
+    T greatest = -std::numeric_limits<T>::infinity();
+    T right = 0;
+    T answers = 0;
+    for (int64_t column = 0; column < columns(); ++column) {
+      if (!is_itself(sample, column)) {
+        greatest = std::max(greatest, scores_[column]);
+        right += is_right(sample, column) ? scores_[column] : T{0};
+        answers += is_right(sample, column) ? T{1} : T{0};
+      }
+    }
+    slopes.assign(scores_.size(), T{0});
+    T total = 0;
+    for (int64_t column = 0; column < columns(); ++column) {
+      slopes[column] = is_itself(sample, column) ? T{0} : std::exp(scores_[column] - greatest);
+      total += slopes[column];
+    }
+    for (int64_t column = 0; column < columns(); ++column) {
+      const bool counts = !is_itself(sample, column) && is_right(sample, column);
+      slopes[column] = slopes[column] / total - (counts ? 1 / answers : T{0});
+    }
+    return std::log(total) + greatest - right / answers;
+  }
+
+  // log(1 + exp(-x)) of every pair, x with a minus where they are of different samples.
+  T term_of_pairs(int64_t sample, std::vector<T>& slopes) {
+    slopes.assign(scores_.size(), T{0});
+    T sum = 0;
+    for (int64_t column = 0; column < columns(); ++column) {
+      const T sign = is_right(sample, column) ? T{1} : T{-1};
+      const T x = sign * (scores_[column] + static_cast<T>(compared_->bias));
+      const T small = std::exp(-std::abs(x));
+      sum += std::max(-x, T{0}) + std::log1p(small);
+      slopes[column] = -sign * (x >= 0 ? small / (1 + small) : 1 / (1 + small));
+    }
+    return sum;
+  }
+
+  const ComparedViews* compared_;
+  Views<T> views_;
+  std::vector<T> scores_;
+};
 
 }  // namespace
 
@@ -133,45 +207,39 @@ void views_backward(const Values& embeddings, int64_t features, const ViewGradie
 
 void contrastive_forward(const ComparedViews& compared, Values& loss) {
   with_accumulator({&compared.first, &loss}, [&]<class T>(T) {
-    const Views<T> views(compared);
-    std::vector<T> exponentials;
+    Comparison<T> comparison(compared);
+    std::vector<T> slopes;
     T sum = 0;
-    for (int view = 0; view < 2; ++view) {
-      for (int64_t sample = 0; sample < views.samples; ++sample) {
-        const T greatest = views.exponentials(view, sample, exponentials);
-        const T right =
-            product(views.row(view, sample), views.other(1 - view, views.first_sample + sample),
-                    views.features) /
-            views.temperature;
-        sum += std::log(sum_of(exponentials)) + greatest - right;
+    for (int view = 0; view < comparison.compared_views(); ++view) {
+      for (int64_t sample = 0; sample < comparison.views().samples; ++sample) {
+        sum += comparison.term(view, sample, slopes);
       }
     }
-    store_numbers<T>({sum / static_cast<T>(2 * views.samples)}, loss);
+    store_numbers<T>({comparison.factor() * sum / comparison.divisor()}, loss);
   });
 }
 
 void contrastive_backward(const ComparedViews& compared, double factor,
                           ComparedGradients gradients) {
   with_accumulator({&compared.first, &gradients.first}, [&]<class T>(T) {
-    const Views<T> views(compared);
+    Comparison<T> comparison(compared);
+    const Views<T>& views = comparison.views();
     std::vector<T> own[2] = {std::vector<T>(views.own[0].size()),
                              std::vector<T>(views.own[1].size())};
     std::vector<T> all[2] = {std::vector<T>(views.all[0].size()),
                              std::vector<T>(views.all[1].size())};
     const T scale =
-        static_cast<T>(factor) / (views.temperature * static_cast<T>(2 * views.samples));
-    std::vector<T> exponentials;
-    for (int view = 0; view < 2; ++view) {
+        static_cast<T>(factor) * comparison.factor() / (views.temperature * comparison.divisor());
+    std::vector<T> slopes;
+    for (int view = 0; view < comparison.compared_views(); ++view) {
       for (int64_t sample = 0; sample < views.samples; ++sample) {
-        views.exponentials(view, sample, exponentials);
-        const T total = sum_of(exponentials);
-        for (int64_t column = 0; column < 2 * views.all_samples; ++column) {
-          const bool is_right = column == views.first_sample + sample;
-          const T slope = scale * (exponentials[column] / total - (is_right ? T{1} : T{0}));
+        comparison.term(view, sample, slopes);
+        for (int64_t column = 0; column < comparison.columns(); ++column) {
+          const T slope = scale * slopes[column];
           if (slope == 0) {
             continue;  // itself
           }
-          const int other = column < views.all_samples ? 1 - view : view;
+          const int other = comparison.view_of(view, column);
           const int64_t of = column % views.all_samples;
           add_scaled(slope, views.other(other, of), &own[view][sample * views.features],
                      views.features);

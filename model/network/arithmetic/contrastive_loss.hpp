@@ -6,10 +6,28 @@
 
 namespace lockstep {
 
-// Reference arithmetic of the normalised, temperature-scaled cross entropy of two views of each
-// sample (NT-Xent: Chen et al. 2020, "A Simple Framework for Contrastive Learning of Visual
-// Representations"), as lightly's NTXentLoss computes it: each view is compared with all views of
-// all samples but itself, and the other view of its sample is the right answer.
+// Reference arithmetic of losses of two views of each sample, of which the views are compared with
+// those of all samples by their cosines over a temperature.
+
+/// What is compared with what.
+enum class ComparisonKind : uint8_t {
+  /// Each view with all views of all samples but itself; the other view of its sample is the right
+  /// answer of a cross entropy (Chen et al. 2020, "A Simple Framework for Contrastive Learning of
+  /// Visual Representations"; lightly, NTXentLoss).
+  nt_xent,
+  /// Each first view with all second views; that of its sample is the right answer (van den Oord et
+  /// al. 2018, "Representation Learning with Contrastive Predictive Coding").
+  info_nce,
+  /// The same both ways, and the mean of the two (Radford et al. 2021, "Learning Transferable
+  /// Visual Models From Natural Language Supervision").
+  both_ways,
+  /// Each pair of a first and a second view by itself, by a logistic loss: whether they are of one
+  /// sample (Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training").
+  pairs,
+  /// Each view with all views but itself, of which all with its label are right answers (Khosla et
+  /// al. 2020, "Supervised Contrastive Learning", the loss outside of the logarithm).
+  labels,
+};
 
 /// embeddings [samples, 2, features]. `first` and `second` [samples, features] get the two views
 /// of each sample, divided by their lengths (at least 1e-12).
@@ -35,8 +53,13 @@ struct ComparedViews {
   int64_t features = 0;
   int64_t first_sample = 0;
   double temperature = 0.5;
+  ComparisonKind kind = ComparisonKind::nt_xent;
+  double bias = 0;                 ///< of `pairs`, added to what the temperature has divided
+  double factor = 1;               ///< of `labels`
+  const Values* labels = nullptr;  ///< of `labels`, one for each sample
 };
-/// Mean over both views of the samples of this rank.
+/// Mean over the views of the samples of this rank that are compared; of `pairs` the sum over all
+/// pairs, for each sample of this rank.
 void contrastive_forward(const ComparedViews& views, Values& loss);
 /// Gradients of the four tensors, times `factor`. Overwrites.
 struct ComparedGradients {

@@ -15,7 +15,9 @@ namespace lockstep {
 /// The arguments of torch's DistributedDataParallel that change what it does.
 struct DataParallelOptions : ReducerOptions {
   bool broadcast_buffers = true;
-  bool join = false;  ///< torch's Join context around training, with its arguments:
+  bool init_sync = true;      ///< compares the ranks' parameters, and sends those of rank 0
+  bool seeded_alike = false;  ///< ranks draw the same first parameters
+  bool join = false;          ///< torch's Join context around training, with its arguments:
   bool divide_by_initial_world_size = true;
   bool throw_on_early_termination = false;
   HookOptions hook{};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/strategy/exchange/first_weights.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -22,6 +24,11 @@ constexpr std::array ddp_rows{
                      ArgumentUse::strategy, "null: 25, and 1 for the first bucket"},
     StrategyArgument{"broadcast_buffers", "bool", "true",
                      "rank 0's buffers are everybody's, at the beginning of each forward"},
+    StrategyArgument{"init_sync", "bool", "true",
+                     "compares the ranks' parameters at the start and sends those of rank 0; from "
+                     "torch 2.7 on"},
+    StrategyArgument{"seed_everything", "bool", "false",
+                     "all ranks draw the same parameters, as where the scenario has this key"},
     StrategyArgument{"gradient_as_bucket_view", "bool", "false",
                      "gradients lie in the buckets, not beside them"},
     process_group_backend,
@@ -53,9 +60,12 @@ constexpr std::array ddp_rows{
 
 // Of torch's Join context, of its averagers and of DiLoCo, which Lightning does not pass on: they
 // belong to the strategy that they change.
-constexpr std::array<std::string_view, 5> not_lightnings = {"join", "divide_by_initial_world_size",
+constexpr std::array<std::string_view, 6> not_lightnings = {"join",
+                                                            "divide_by_initial_world_size",
                                                             "throw_on_early_termination",
-                                                            "model_averager", "outer_optimizer"};
+                                                            "model_averager",
+                                                            "outer_optimizer",
+                                                            "seed_everything"};
 
 }  // namespace
 
@@ -76,15 +86,16 @@ std::vector<StrategyArgument> spawned_ddp_arguments() {
   return rows;
 }
 
-// pytorch_lightning/strategies/ddp2.py. Hooks are not modelled under it.
+// pytorch_lightning/strategies/ddp2.py. Hooks are not modelled under it, nor what came later.
 std::vector<StrategyArgument> ddp2_arguments() {
   std::vector<StrategyArgument> rows;
   for (const StrategyArgument& row : ddp_rows) {
-    const bool is_of_hook =
-        row.name.starts_with("ddp_comm_") || row.name == model_averaging_period.name;
+    const bool is_left_out =
+        row.name.starts_with("ddp_comm_") || row.name == model_averaging_period.name ||
+        row.name == init_sync_argument;  // torch has it long after the end of ddp2
     if (row.name != start_method_of_spawn.name &&
         std::ranges::find(not_lightnings, row.name) == not_lightnings.end()) {
-      rows.push_back(is_of_hook                             ? row.with_use(ArgumentUse::unmodelled)
+      rows.push_back(is_left_out                            ? row.with_use(ArgumentUse::unmodelled)
                      : row.name == "find_unused_parameters" ? row.with_default("true")
                                                             : row);
     }

@@ -138,6 +138,7 @@ SampleComparison::Call Replica::comparison_call() const {
           device_,
           compute(),
           now_.current,
+          now_.target,
           now_.samples,
           now_.first_wanted_layer < network().layers.size()};
 }

@@ -1,6 +1,7 @@
 #include "model/strategy/local_model/sample_comparison.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "model/network/contrastive_part.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
@@ -11,12 +12,32 @@ namespace {
 
 using Call = SampleComparison::Call;
 
-// Elements for each pair of a sample with one that it is compared with, as lightly 1.6 computes it:
-// four products, each divided; two without their diagonals; three concatenations; a log-softmax.
-constexpr int64_t products = 4;
-constexpr int64_t moved_in_a_pass = 40;
-constexpr int64_t living_forward = 12;  ///< local tensors beside what autograd keeps
-constexpr int64_t living_backward = 8;
+/// Elements for each pair of a sample with one that it is compared with.
+struct ElementsOfPair {
+  int64_t products = 0;  ///< matrices of scores
+  int64_t moved_in_a_pass = 0;
+  int64_t kept = 0;            ///< by autograd, of the type of the views
+  int64_t masks = 0;           ///< by autograd, bytes
+  int64_t living_forward = 0;  ///< local tensors beside what autograd keeps
+  int64_t living_backward = 0;
+};
+
+// Counted from the code of each.
+ElementsOfPair elements_of_pair(LayerKind loss) {
+  switch (loss) {
+    // A product, divided, and its log-softmax.
+    case LayerKind::info_nce_loss: return {1, 5, 1, 0, 2, 2};
+    case LayerKind::clip_loss: return {2, 10, 2, 0, 4, 4};
+    // A product, scaled, with a bias, times the signs; the logarithm of its sigmoid.
+    case LayerKind::sig_lip_loss: return {1, 11, 2, 0, 4, 2};
+    // One product of all views: divided, less its maximum; two masks and their product; the
+    // exponential without the diagonal, its sums' logarithm, and the mean of what is right.
+    case LayerKind::sup_con_loss: return {4, 96, 12, 0, 24, 12};
+    // lightly 1.6: four products, each divided; two without their diagonals; three concatenations;
+    // a log-softmax.
+    default: return {4, 40, 4, 2, 12, 8};
+  }
+}
 
 /// As lightly's dist.world_size(): one where torch.distributed is not initialised.
 int32_t ranks_compared(const Rank& rank, const Call& call) {
@@ -48,11 +69,22 @@ KernelCall of_views(const Call& call, Pass pass) {
 KernelCall of_comparison(const Call& call, Pass pass, int32_t ranks) {
   KernelCall kernel = kernel_of(call, pass);
   const int64_t turns = pass == Pass::forward ? 1 : 2;  // the gradients of both factors
+  const ElementsOfPair elements = elements_of_pair(call.loss->kind);
   kernel.work =
-      turns * products * 2 * call.samples * call.samples * ranks * call.loss->input.back();
+      turns * elements.products * 2 * call.samples * call.samples * ranks * call.loss->input.back();
   kernel.computes_in = call.plan->activation_dtype;
-  kernel.memory_traffic = of_pairs(call, ranks, call.plan->activation_dtype) * moved_in_a_pass;
+  kernel.memory_traffic =
+      of_pairs(call, ranks, call.plan->activation_dtype) * elements.moved_in_a_pass;
   return kernel;
+}
+
+/// What the kernel of the comparison reads.
+std::vector<Slice> compared_by_kernel(const Call& call, const std::array<Slice, 4>& views) {
+  std::vector<Slice> reads(views.begin(), views.end());
+  if (call.loss->kind == LayerKind::sup_con_loss) {
+    reads.push_back(call.targets);
+  }
+  return reads;
 }
 
 /// Memory that is only counted: where values are computed it holds nothing.
@@ -123,18 +155,20 @@ Ticket SampleComparison::forward(Rank& rank, const Call& call, bool training, co
   make_views(rank, call, ranks);
   const std::array<Slice, 4> reads = views_to_compare(ranks);
   const Bytes pairs = of_pairs(call, ranks, reads[0].dtype);
+  const ElementsOfPair elements = elements_of_pair(call.loss->kind);
   if (training && call.has_gradient) {  // the log-softmax, and what is no diagonal
     kept_ = counted(rank, call, Purpose::activation,
-                    pairs * products + of_pairs(call, ranks, DType::uint8) * 2);
+                    pairs * elements.kept + of_pairs(call, ranks, DType::uint8) * elements.masks);
   }
-  Slice living = counted(rank, call, Purpose::workspace, pairs * living_forward);
+  Slice living = counted(rank, call, Purpose::workspace, pairs * elements.living_forward);
   const double scalars[] = {static_cast<double>(ContrastivePart::comparison),
                             first_sample(rank, call, ranks)};
   KernelCall kernel = of_comparison(call, Pass::forward, ranks);
   kernel.scalars = scalars;
   kernel.writes = {&loss, 1};
+  const std::vector<Slice> with_labels = compared_by_kernel(call, reads);
   if (call.plan->numerics) {
-    kernel.reads = reads;
+    kernel.reads = with_labels;
   }
   const Ticket done = rank.compute(kernel, {call.on, {}, site_id(replica_sites::loss_forward)});
   release(rank, living);
@@ -174,13 +208,15 @@ Ticket SampleComparison::backward(Rank& rank, const Call& call, const Back& back
   const double scalars[] = {back.factor, static_cast<double>(ContrastivePart::views)};
   KernelCall views = of_views(call, Pass::input_gradient);
   views.scalars = scalars;
+  const std::vector<Slice> with_labels = compared_by_kernel(call, reads);
   if (call.plan->numerics) {
-    comparison.reads = reads;
+    comparison.reads = with_labels;
     views.reads = of_view;
     views.writes = {&back.gradient, 1};
   }
-  Slice living = counted(rank, call, Purpose::workspace,
-                         of_pairs(call, ranks, reads[0].dtype) * living_backward);
+  Slice living = counted(
+      rank, call, Purpose::workspace,
+      of_pairs(call, ranks, reads[0].dtype) * elements_of_pair(call.loss->kind).living_backward);
   Ticket done = rank.compute(comparison, {call.on, back.after, site});
   release(rank, living);
   release(rank, kept_);

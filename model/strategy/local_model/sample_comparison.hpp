@@ -8,7 +8,7 @@
 namespace lockstep {
 
 /// A loss that compares the views of a batch's samples with each other, and with those of all ranks
-/// where it gathers them (lightly, NTXentLoss): what one forward keeps of it.
+/// where it gathers them (lightly, NTXentLoss, and its relatives): what one forward keeps of it.
 class SampleComparison {
  public:
   struct Call {
@@ -16,8 +16,9 @@ class SampleComparison {
     const Layer* loss = nullptr;
     int32_t module = 0;  ///< Op::layer of the loss
     DeviceId device{};
-    StreamId on{};   ///< the computation of the device
-    Slice output{};  ///< of the network: [samples, 2, features]
+    StreamId on{};    ///< the computation of the device
+    Slice output{};   ///< of the network: [samples, 2, features]
+    Slice targets{};  ///< labels of the samples, where the loss reads them
     int64_t samples = 0;
     bool has_gradient = false;  ///< some layer wants that of the output
   };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/strategy/local_model/replica.hpp"
+#include "model/trainer/loop/shown_parameters.hpp"
 #include "model/user_program/statement_failure.hpp"
 
 namespace lockstep {
@@ -127,6 +128,9 @@ Program OptimizerSteps::update(size_t optimizer, SiteId site, bool has_loss) {
                         has_gradients_.contains(optimizer), site, clipping.site, 1,
                         tally_.take_batches()});
   co_await strategy_.optimizer_step(rank_, options);
+  if (program_.keeps_parameters) {
+    show_parameters(strategy_, log_);
+  }
   rank_.choose(site, ChoiceKind::step, 1, 0);
   log_.transfers = strategy_.transfers_per_step();
   tally_.note_update(log_);

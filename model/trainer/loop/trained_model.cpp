@@ -168,6 +168,7 @@ void TrainedModel::log_parameters(bool runs_trainer) {
   if (!program_.keeps_parameters) {
     return;
   }
+  log_.final_parameter_places.clear();  // of steps
   for (const HeldParameter& held : all) {
     log_.final_parameters.push_back(rank_.read(held.value));
     log_.final_parameter_places.push_back(held.value);

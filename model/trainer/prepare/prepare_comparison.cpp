@@ -35,12 +35,13 @@ void check_gathered_samples(Preparation& preparation, const TrainingProgram& pro
                 "(`loss_in`) compares those of all devices");
     return;
   }
-  add_problem(preparation, Problem::Kind::unsupported, scenario.model->place,
-              "`gather_distributed` of NTXentLoss is not modelled under this strategy",
-              traits.drives_all_devices()
-                  ? "compute the loss in training_step_end (`loss_in`), which has the batch of a "
-                    "node, or use ddp"
-                  : "use ddp, fsdp, deepspeed or ddp_sharded, or leave it out");
+  add_problem(
+      preparation, Problem::Kind::unsupported, scenario.model->place,
+      "`gather_distributed` of a loss that compares samples is not modelled under this strategy",
+      traits.drives_all_devices()
+          ? "compute the loss in training_step_end (`loss_in`), which has the batch of a "
+            "node, or use ddp"
+          : "use ddp, fsdp, deepspeed or ddp_sharded, or leave it out");
 }
 
 bool asks_for_loss_of_whole_batch(const Scenario& scenario) {

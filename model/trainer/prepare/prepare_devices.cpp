@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "model/strategy/exchange/first_weights.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/framework/strategy_versions.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
@@ -225,6 +226,10 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   set_launcher_arguments(preparation, *entry, program.strategy_arguments);
   if (trainer.strategy) {
     set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
+  }
+  const Given<int64_t>& seed = preparation.scenario->seed;
+  if (seed && seed->place.line > 0 && sends_no_first_weights(program.strategy_arguments)) {
+    program.strategy_arguments.set(std::string(seeded_alike_argument), true);
   }
   RunOptions& options = preparation.options;
   options.ranks_per_node = placement.launch.processes_per_node;

@@ -38,7 +38,9 @@ SampleForm target_form(const Network& network) {
     form.whole_name = "class";
     form.shape.pop_back();
     if (compares_samples(loss.kind)) {
-      form = {Shape{}};  // a label, which nothing reads
+      form.shape = {};  // a label
+      constexpr uint64_t labels = uint64_t{1} << 31;
+      form.classes = loss.kind == LayerKind::sup_con_loss ? labels : 0;  // else nothing reads it
     }
   }
   return form;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/network/optimizer/optimizer_rule.hpp"
+#include "model/strategy/exchange/first_weights.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
 
@@ -179,6 +180,18 @@ bool try_strategy_of_ranks(Preparation& preparation, const StrategyEntry& entry,
   return true;
 }
 
+// torch/nn/parallel/distributed.py has it since pull request 142824.
+void check_init_sync(Preparation& preparation, const TrainingProgram& program) {
+  const std::string name(init_sync_argument);
+  if (program.strategy_arguments.has(name) && program.settings.torch < Version{2, 7, 0}) {
+    add_problem(preparation, Kind::refused,
+                place_of_argument(*preparation.scenario->trainer->strategy, name),
+                "TypeError: DistributedDataParallel.__init__() got an unexpected keyword argument "
+                "'init_sync': it came with torch 2.7",
+                "leave it out, or use torch 2.7 or newer", refused_code);
+  }
+}
+
 }  // namespace
 
 bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
@@ -188,6 +201,7 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
     name_wrong_arguments(preparation, entry, program, std::move(made));
     return false;
   }
+  check_init_sync(preparation, program);
   if (!try_strategy_of_ranks(preparation, entry, program)) {
     return false;
   }

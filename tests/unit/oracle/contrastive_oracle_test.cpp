@@ -1,4 +1,5 @@
-// NTXentLoss against recordings of lightly 1.6 on torch 2.11 (tests/oracle/contrastive.py).
+// NTXentLoss against recordings of lightly 1.6 on torch 2.11 (tests/oracle/contrastive.py), and its
+// relatives against torch's own functions (tests/oracle/compared_samples.py).
 #include <catch2/catch.hpp>
 
 #include "model/network/arithmetic/contrastive_loss.hpp"
@@ -76,12 +77,31 @@ RankResult compared(const ComparedViews& views) {
   return result;
 }
 
+ComparisonKind kind_of(const json& setting) {
+  const std::string loss = setting.value("loss", "NTXentLoss");
+  return loss == "InfoNCE"      ? ComparisonKind::info_nce
+         : loss == "ClipLoss"   ? ComparisonKind::both_ways
+         : loss == "SigLipLoss" ? ComparisonKind::pairs
+         : loss == "SupConLoss" ? ComparisonKind::labels
+                                : ComparisonKind::nt_xent;
+}
+
+Values labels_of(const json& setting) {
+  const json given = setting.value("labels", json::array());
+  Values labels(DType::int64, std::ssize(given));
+  for (int64_t i = 0; i < labels.size(); ++i) {
+    labels.set_integer(i, given[static_cast<size_t>(i)].get<int64_t>());
+  }
+  return labels;
+}
+
 void check_recording(const json& recorded) {
   const json& setting = recorded["setting"];
   const int64_t features = setting["features"];
   const int64_t elements = setting["samples"].get<int64_t>() * features;
   const double temperature = setting.value("temperature", 0.5);
   const bool gathers = setting.value("gathers", false) && setting["ranks"] > 1;
+  const Values labels = labels_of(setting);
   std::vector<RankViews> ranks;
   for (const json& rank : recorded["ranks"]) {
     RankViews& views =
@@ -95,9 +115,18 @@ void check_recording(const json& recorded) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankViews& own = ranks[rank];
     const int64_t first_sample = gathers ? static_cast<int64_t>(rank) * elements / features : 0;
-    results.push_back(
-        compared({own.first, own.second, gathers ? first_of_all : own.first,
-                  gathers ? second_of_all : own.second, features, first_sample, temperature}));
+    ComparedViews views{own.first,
+                        own.second,
+                        gathers ? first_of_all : own.first,
+                        gathers ? second_of_all : own.second,
+                        features,
+                        first_sample,
+                        temperature,
+                        kind_of(setting)};
+    views.bias = setting.value("bias", 0.0);
+    views.factor = temperature / setting.value("base", temperature);
+    views.labels = &labels;
+    results.push_back(compared(views));
   }
   // What all_reduce makes of the gradients of gathered views.
   Values first_sum = results.front().first_of_all;
@@ -135,6 +164,15 @@ TEST_CASE("NTXentLoss computes what lightly's does, alone and with gathered samp
     DYNAMIC_SECTION(path.stem().string()) { check_recording(recording_at(path)); }
   }
   CHECK(compared_recordings == 8);
+}
+
+TEST_CASE("losses that compare samples are what torch's functions make of their definitions") {
+  int compared_recordings = 0;
+  for (const auto& path : recordings_in("compared_samples")) {
+    ++compared_recordings;
+    DYNAMIC_SECTION(path.stem().string()) { check_recording(recording_at(path)); }
+  }
+  CHECK(compared_recordings == 10);
 }
 
 }  // namespace contrastive_oracle_test

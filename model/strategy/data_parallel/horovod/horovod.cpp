@@ -5,6 +5,7 @@
 
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
+#include "model/strategy/exchange/first_weights.hpp"
 #include "model/strategy/local_model/statistics_kept_apart.hpp"
 
 namespace lockstep {
@@ -85,7 +86,8 @@ const std::shared_ptr<Negotiator>& Horovod::of_gradients() const {
 // Construction
 
 Program Horovod::setup(Rank& rank, Stage stage) {
-  replica().allocate(rank, static_cast<uint64_t>(rank.id()));
+  const bool draws_alike = !options_.broadcasts_parameters && options_.seeded_alike;
+  replica().allocate(rank, static_cast<uint64_t>(draws_alike ? 0 : rank.id()));
   if (options_.combines_steps && stage == Stage::fit && rank.world_size() > 1) {
     if (!adasum_) {
       adasum_.emplace(replica());
@@ -99,7 +101,7 @@ Program Horovod::setup(Rank& rank, Stage stage) {
     co_return;  // Lightning broadcasts nothing where no optimizer is set up
   }
   replica().forget_optimizer(rank);
-  if (rank.world_size() > 1) {
+  if (rank.world_size() > 1 && options_.broadcasts_parameters) {
     co_await send_states(rank);
   }
   for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
@@ -304,6 +306,14 @@ std::vector<KnownDifference> Horovod::known_differences() {
                             "Horovod averages gradients; nothing sends the running statistics of "
                             "batch norm after the start",
                             known);
+  if (!options_.broadcasts_parameters && !options_.seeded_alike && plan().world_size > 1) {
+    if (auto unsent = unsent_first_weights(
+            replica().network(), "broadcast_parameters: false",
+            "call hvd.broadcast_parameters(model.state_dict(), root_rank=0) before training: leave "
+            "broadcast_parameters out")) {
+      known.push_back(*std::move(unsent));
+    }
+  }
   if (adasum_) {
     known.push_back(
         {"Adasum combines what the ranks' own steps have changed, not their gradients, and "

@@ -18,6 +18,8 @@ struct HorovodOptions : GradientNegotiationOptions {
   Time cycle_time{int64_t{1'000'000'000}};  ///< 1 ms
   int64_t cache_capacity = 1024;
   bool combines_steps = false;  ///< op=hvd.Adasum
+  bool broadcasts_parameters = true;
+  bool seeded_alike = false;  ///< ranks draw the same first parameters
   /// Ranks, ascending, that average gradients among themselves; no rank is in two of them. Empty:
   /// all ranks do.
   std::vector<std::vector<int64_t>> process_sets{};

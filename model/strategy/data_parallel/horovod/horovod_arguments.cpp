@@ -8,6 +8,7 @@
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
 #include "model/strategy/data_parallel/horovod/process_sets.hpp"
+#include "model/strategy/exchange/first_weights.hpp"
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/strategy_steps.hpp"
@@ -30,6 +31,10 @@ constexpr std::array horovod_rows{
     StrategyArgument{"process_sets", "list", "null",
                      "[[0, 1], [2, 3]]: ranks that average gradients among themselves alone",
                      ArgumentUse::strategy, "null: all ranks"},
+    StrategyArgument{"broadcast_parameters", "bool", "true",
+                     "hvd.broadcast_parameters at the start; false: a script that leaves it out"},
+    StrategyArgument{"seed_everything", "bool", "false",
+                     "all ranks draw the same parameters, as where the scenario has this key"},
     StrategyArgument{"cycle_time_ms", "float", "1.0",
                      "between two looks at what is ready (HOROVOD_CYCLE_TIME)"},
     StrategyArgument{"fusion_threshold_mb", "float", "128.0",
@@ -217,6 +222,8 @@ HorovodOptions horovod_options_from(const TrainingPlan& plan, const StrategyArgu
     throw ArgumentProblem("strategy argument cache_capacity must be at least 0", "cache_capacity");
   }
   options.combines_steps = op == "adasum";
+  options.broadcasts_parameters = read.boolean("broadcast_parameters");
+  options.seeded_alike = arguments.boolean(std::string(seeded_alike_argument), false);
   options.process_sets = checked_process_sets(plan, arguments);
   check_with_process_sets(options);
   check_predivision(options);

@@ -76,6 +76,11 @@ TEST_CASE("each strategy is a line with its figures, or with why it has none") {
   CHECK(lines_of_table({"ddp", "ddp_spawn"}, false).size() == 2);
 }
 
+TEST_CASE("what a parameter server sends in a step is its answers to all workers") {
+  // Of 4 ranks 3 are workers. Each is sent the model of 1,049,600 numbers of 4 bytes: 12.0 MiB.
+  CHECK(shows(lines_of_table({"parameter_server"}, false).front(), " 12.0 MiB"));
+}
+
 TEST_CASE("a line of verify says what was found") {
   CHECK(shows(lines_of_table({"ddp"}, true).front(), "no findings"));
 }

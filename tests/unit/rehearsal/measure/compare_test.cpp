@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "rehearsal/findings/invariants.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 using namespace lockstep;
@@ -39,7 +40,43 @@ Comparison with_changed(size_t element, double change) {
   return compare(scenario, run, {}, false, nullptr);
 }
 
+// Two threads of a rank: the one that averages weights, and training.
+constexpr const char* by_threads = R"yaml(version: 1
+versions: {lightning: "1.6"}
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, max_steps: 2, num_sanity_val_steps: 0,
+          limit_val_batches: 0, strategy: {BaguaStrategy: {algorithm: async}}}
+data: {train: {samples: 16, batch_size: 4}}
+model: {input: [4], layers: [{Linear: [4, 4]}]}
+)yaml";
+
+/// Whether a run in the place of a real one that has this finding, too, ends as the simulation.
+bool ends_alike(const char* text, const Finding& found) {
+  const Scenario scenario = source_of_text(text).load().scenarios.front();
+  const OneRun run = run_once(scenario, {World::simulated, false, {}, nullptr});
+  std::vector<Finding> findings = findings_of(run, World::simulated);
+  findings.push_back(found);
+  const Comparison comparison = compare(scenario, run, findings, false, nullptr);
+  const auto outcome = std::ranges::find(comparison.points, "outcome", &Point::name);
+  REQUIRE(outcome != comparison.points.end());
+  return outcome->equal;
+}
+
+Finding about_rank_0(const std::string& code, Level level) {
+  Finding finding = finding_of(code, level, "an order that only this run had");
+  finding.ranks.add(0);
+  return finding;
+}
+
 }  // namespace
+
+TEST_CASE("in which order threads of a rank launched kernels is chance, and not compared") {
+  CHECK(ends_alike(by_threads, about_rank_0("LS106", Level::warning)));
+  // A hang is no chance, neither are other findings, and a rank of one thread has one order.
+  CHECK_FALSE(ends_alike(by_threads, about_rank_0("LS106", Level::error)));
+  CHECK_FALSE(ends_alike(by_threads, about_rank_0("LS203", Level::warning)));
+  CHECK_FALSE(ends_alike(by_adam, about_rank_0("LS106", Level::warning)));
+}
 
 TEST_CASE("only an element whose gradient is rounding may be a step of Adam away") {
   const Scenario scenario = source_of_text(by_adam).load().scenarios.front();

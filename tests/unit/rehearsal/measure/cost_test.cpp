@@ -46,6 +46,16 @@ TEST_CASE("nodes are paid for whole, however few of their GPUs train") {
   CHECK_FALSE(cost.per_billion_tokens);
 }
 
+TEST_CASE("one device needs one node, whatever the trainer says") {
+  const Cost cost = cost_in(two_hours("preset: dgx-a100, nodes: 2, price: {amount: 30}",
+                                      "devices: 8, num_nodes: 2, strategy: single_device"));
+  CHECK(cost.units == 1);
+  CHECK(cost.per_hour == Approx(30));
+  // 8 samples in 144 s: a million in 18,000,000 s, which are 5,000 hours.
+  REQUIRE(cost.per_million_samples);
+  CHECK(*cost.per_million_samples == Approx(30 * 5000).epsilon(1e-4));
+}
+
 TEST_CASE("by the GPU, those that train are paid for") {
   const Cost cost =
       cost_in(two_hours("preset: dgx-a100, nodes: 2, price: {amount: 2.5, per: gpu_hour}",

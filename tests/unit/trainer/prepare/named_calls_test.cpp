@@ -72,7 +72,7 @@ TEST_CASE("names and join are Horovod's, and Horovod is no backend of a Trainer"
 TEST_CASE("samples are gathered where the world divides a batch, and elsewhere not in silence") {
   CHECK_FALSE(has_problem(contrastive("2.6", "ddp", gathers), Kind::unsupported, "gather"));
   CHECK(has_problem(contrastive("1.6", "horovod", gathers), Kind::unsupported,
-                    "`gather_distributed` of NTXentLoss is not modelled"));
+                    "`gather_distributed` of a loss that compares samples is not modelled"));
   CHECK(has_problem(contrastive("1.6", "dp", gathers), Kind::note, "has no effect"));
 }
 

@@ -234,4 +234,28 @@ TEST_CASE("what a resumed attempt computes is logged: steps that are repeated ha
   CHECK(cell(second, 1, "train_loss") == loss);
 }
 
+// A weight from 0, inputs of 1, targets of 1 and -1: a local step gives w / 2 + target / 2, and the
+// models are averaged after the steps 1 and 4.
+TEST_CASE("where replicas differ by design a column has how far they are apart") {
+  const Written written(R"(version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+model: {input: [1], layers: [{Linear: {in_features: 1, out_features: 1, bias: false}}],
+        initial: {0.weight: 0}, loss: MSELoss}
+optimizer: {SGD: {lr: 0.25}}
+data: {train: {batch_size: 1, sampler: distributed, shuffle: false,
+               inputs: [[1], [1], [1], [1], [1], [1], [1], [1]],
+               targets: [[1], [-1], [1], [-1], [1], [-1], [1], [-1]]}}
+trainer: {accelerator: gpu, devices: 2, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0, log_every_n_steps: 1, strategy: {DDPStrategy: {
+          ddp_comm_hook: noop_hook,
+          ddp_comm_state: {start_localSGD_iter: 0}, model_averaging_period: 3}}}
+)");
+  const auto table = table_of(written.path("metrics.csv"));
+  REQUIRE(table.size() == 5);
+  const std::vector<std::string> apart{"0", "1", "1.5", "0"};
+  for (size_t row = 1; row < table.size(); ++row) {
+    CHECK(cell(table, row, "weights_apart") == apart[row - 1]);
+  }
+}
+
 }  // namespace write_logs_test
