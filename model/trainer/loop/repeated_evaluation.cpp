@@ -10,7 +10,7 @@ namespace lockstep {
 RepeatedEvaluation::RepeatedEvaluation(Training& training, int64_t batches, int64_t ahead)
     : loop_(training, 0, 1), first_(ahead > 0 ? 2 : 1), last_(batches - 1 - ahead) {
   CountedDecisions decisions(training.program().repetition, training.rank().place());
-  if (!decisions.empty()) {
+  if (training.program().repetition.batches && !decisions.empty()) {
     const Progress& progress = training.progress;
     decisions_ = decisions.kinds_of_pass({progress.epoch, 0, progress.global_step, batches}, 0);
   }

@@ -106,7 +106,7 @@ struct Preparation {
   /// Why parameters, gradients and losses carry no values in this world, of a training: names the
   /// layer or the limit. Empty: they do, or nobody wants them.
   std::string why_without_values;
-  /// Of the fit, how much has values in about two seconds, where all of it would take too long.
+  /// Of the fit, how much has values in a second or two, where all of it would take too long.
   std::optional<double> affordable_part{};
   Sites sites;
   std::map<uint8_t, std::string> stream_names;  ///< by queue, of streams that the scenario names

@@ -19,12 +19,14 @@ namespace {
 using Kind = Problem::Kind;
 
 constexpr Bytes most_valued_parameters{int64_t{64} << 20};
-/// Of the reference arithmetic, unless it is asked for: about two seconds of one core.
+/// Of the reference arithmetic, unless it is asked for: some seconds of one core.
 constexpr double most_simulated_flops = 5e9;
 constexpr double simulated_flops_per_second = 2.5e9;
 /// A layer with values beside its arithmetic, on one rank, forward and backward.
 constexpr double seconds_per_valued_layer = 10e-6;
 constexpr double most_seconds_of_values = 2.5;
+/// Of the first steps of a longer fit, which are rehearsed beside the whole of it.
+constexpr double seconds_of_first_values = 1.25;
 
 /// What the values of a fit take this machine.
 struct ValueWork {
@@ -156,7 +158,7 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
                                   : "";
   }
   if (has_reference && !in_time) {
-    numerics.affordable_part = most_seconds_of_values / work.seconds();
+    numerics.affordable_part = seconds_of_first_values / work.seconds();
   }
   return numerics;
 }

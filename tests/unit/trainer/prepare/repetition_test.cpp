@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "model/strategy/registry.hpp"
 #include "model/trainer/loop/counted_decisions.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
@@ -23,7 +24,7 @@ Repetition repetition_of_text(const std::string& program, const std::string& mor
       "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 3" +
       trainer + "}\n" + more + (program.empty() ? "" : "program: " + program + "\n") +
       "verify: {numerics: false}\n");
-  return prepare(scenario, StrategyRegistry{}).repetition;
+  return prepare(scenario, standard_strategies()).repetition;
 }
 
 std::vector<int64_t> kinds(const Repetition& repetition, CountedDecisions::Counters first,
@@ -83,9 +84,8 @@ TEST_CASE("what else a statement depends on differs between steps") {
 
 TEST_CASE("how often manual optimization steps is not known ahead") {
   const Repetition repetition = repetition_of_text(
-      "{training_step: [forward, backward, optimizer_step, "
-      "{if: global_step % 2 == 0, then: [barrier]}]}",
-      "", ", automatic_optimization: false");
+      "{automatic_optimization: false, training_step: [forward, backward, optimizer_step, "
+      "{if: global_step % 2 == 0, then: [barrier]}]}");
   CHECK_FALSE(repetition.batches);
   CHECK(repetition.why_not == "`if` (line 6) depends on global_step");
 }
