@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "model/core/random.hpp"
 
@@ -18,11 +20,23 @@ struct Channel {
 class Channels {
  public:
   Channel& of(uint32_t communicator, int32_t source, int32_t destination, int32_t tag) {
-    return by_key_[key_of(communicator, source, destination, tag)];
+    const uint64_t key = key_of(communicator, source, destination, tag);
+    Recent& recent = recent_[key % recent_count];
+    if (recent.channel == nullptr || recent.key != key) {
+      recent = {key, &by_key_[key]};
+    }
+    return *recent.channel;
   }
 
  private:
   friend class WorldState;
+
+  /// A channel that messages have just gone through: most do so again and again.
+  struct Recent {
+    uint64_t key = 0;
+    Channel* channel = nullptr;  ///< it stays where it is
+  };
+  static constexpr size_t recent_count = 2048;
 
   // Ranks, tags and communicators are far from filling a mixed key.
   static uint64_t key_of(uint32_t communicator, int32_t source, int32_t destination, int32_t tag) {
@@ -32,6 +46,7 @@ class Channels {
   }
 
   std::unordered_map<uint64_t, Channel> by_key_;  ///< looked up only, never walked in its order
+  std::vector<Recent> recent_ = std::vector<Recent>(recent_count);
 };
 
 }  // namespace lockstep::sim
