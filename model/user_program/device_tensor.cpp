@@ -27,7 +27,7 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 TensorPointer TensorStore::make(DType dtype, std::vector<int64_t> shape, DeviceId device,
                                 uint8_t home_queue) {
-  release_finished();  // a loop that only makes tensors never settles one
+  release_finished(dropped_->unfinished);  // a loop that only makes tensors never settles one
   DeviceTensor tensor;
   tensor.home_queue = device == host_device ? queue::compute : home_queue;
   tensor.slice = rank_.allocate(Purpose::metric, dtype, product(shape), device, tensor.home_queue);
@@ -134,7 +134,8 @@ void TensorStore::release_exposed() {
   if (dropped_->exposed == 0) {
     return;
   }
-  release_if([this](const DeviceTensor& tensor) { return is_exposed(tensor); });
+  release_if(0, [this](const DeviceTensor& tensor) { return is_exposed(tensor); });
+  dropped_->unfinished = 0;
 }
 
 void TensorStore::ordered(StreamId later, StreamId earlier, Ticket ticket) {
@@ -150,7 +151,7 @@ void TensorStore::settled(StreamId on, Ticket ticket) {
   uint32_t& last = settled_[{ticket.lane, on}];
   last = std::max(last, ticket.sequence);
   if (ticket.lane != LaneId{}) {
-    release_finished();
+    release_finished(0);
     return;
   }
   known_[on] = std::max(known_[on], last);
@@ -164,7 +165,7 @@ void TensorStore::settled(StreamId on, Ticket ticket) {
       }
     }
   }
-  release_finished();
+  release_finished(0);
 }
 
 void TensorStore::remember(const DeviceTensor& tensor, ProgramMemory& memory) {
@@ -196,14 +197,17 @@ void TensorStore::remember(ProgramMemory& memory) const {
   }
 }
 
-void TensorStore::release_finished() {
-  release_if([this](const DeviceTensor& tensor) { return finished(tensor); });
+// What has finished changes with settled() alone.
+void TensorStore::release_finished(size_t from) {
+  release_if(from, [this](const DeviceTensor& tensor) { return finished(tensor); });
+  dropped_->unfinished = dropped_->tensors.size();
 }
 
-void TensorStore::release_if(const std::function<bool(const DeviceTensor&)>& may_go) {
+void TensorStore::release_if(size_t from, const std::function<bool(const DeviceTensor&)>& may_go) {
   std::vector<DeviceTensor>& tensors = dropped_->tensors;
-  const auto kept = std::stable_partition(tensors.begin(), tensors.end(),
-                                          [&](const auto& each) { return !may_go(each); });
+  const auto kept =
+      std::stable_partition(tensors.begin() + static_cast<ptrdiff_t>(from), tensors.end(),
+                            [&](const auto& each) { return !may_go(each); });
   for (auto each = kept; each != tensors.end(); ++each) {
     rank_.release(each->slice, each->dropped_at);
     dropped_->exposed -= each->exposed.empty() ? 0 : 1;

@@ -119,15 +119,17 @@ class TensorStore {
  private:
   struct Dropped {
     std::vector<DeviceTensor> tensors;
-    size_t exposed = 0;  ///< of them, with such uses
+    size_t exposed = 0;     ///< of them, with such uses
+    size_t unfinished = 0;  ///< of them, the first, which nothing has settled since they were seen
     SiteId site{};
   };
   TensorPointer kept(DeviceTensor tensor);
   bool is_exposed(const DeviceTensor& tensor) const;
   bool finished(StreamId on, Ticket ticket) const;
   bool finished(const DeviceTensor& tensor) const;
-  void release_finished();
-  void release_if(const std::function<bool(const DeviceTensor&)>& may_go);
+  /// All, or those from this one on.
+  void release_finished(size_t from);
+  void release_if(size_t from, const std::function<bool(const DeviceTensor&)>& may_go);
 
   Rank& rank_;
   std::shared_ptr<Dropped> dropped_;  ///< shared with tensors, which may outlive the store
