@@ -17,7 +17,7 @@ at::ScalarType accumulator_of(const at::Tensor& tensor) {
 }
 
 at::Tensor leaf(const at::Tensor& tensor, at::ScalarType type, bool wants_gradient) {
-  return tensor.detach().to(type).detach().requires_grad_(wants_gradient);
+  return tensor.detach().to(type).requires_grad_(wants_gradient);
 }
 
 /// [2, samples, features], each of length 1.
