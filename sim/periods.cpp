@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace lockstep::sim {
@@ -10,6 +11,12 @@ namespace {
 
 /// Of those that go on alike, the last are run: what comes after them may ask what they did.
 constexpr int64_t periods_kept = 1;
+/// Kinds of later periods that a transition may depend on.
+constexpr int64_t kinds_kept = 8;
+/// Ranks that do the same may take turns.
+constexpr size_t periods_of_cycle_max = 8;
+/// Entries for a cycle whose periods lie apart.
+constexpr int64_t repeats_apart_max = 256;
 
 // A ticket that the lane has forgotten is done for good, however long ago that was.
 std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank) {
@@ -24,6 +31,53 @@ std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank
         ticket ? int64_t{tickets.next()} - std::max(ticket.sequence, tickets.low_water()) : -1);
   }
   return words;
+}
+
+Time skipped_by(const RankState& rank) {
+  return rank.skipped_times.empty() ? Time{} : rank.skipped_times.back().time;
+}
+
+// Transitions as periods that were simulated one after the other.
+std::vector<RepeatedPeriods> repeated_periods(const KnownStates::Way& way, Time begin) {
+  std::vector<RepeatedPeriods> repeated;
+  for (size_t at = 0; at < way.transitions.size(); ++at) {
+    const KnownStates::Transition& each = way.transitions[at];
+    const bool is_left_out = std::cmp_greater_equal(at, way.before);
+    if (is_left_out && !repeated.empty() && repeated.back().end == each.number) {
+      ++repeated.back().end;
+      repeated.back().time += each.time;
+    } else if (is_left_out) {
+      repeated.push_back({each.number, each.number + 1, 1, each.time, begin - each.begin});
+    }
+    begin += each.time;
+  }
+  return repeated;
+}
+
+// The same ones again, and again.
+std::vector<RepeatedPeriods> together(const std::vector<RepeatedPeriods>& all) {
+  std::vector<RepeatedPeriods> merged;
+  for (const RepeatedPeriods& each : all) {
+    if (!merged.empty() && merged.back().first == each.first && merged.back().end == each.end) {
+      ++merged.back().times;
+    } else {
+      merged.push_back(each);
+    }
+  }
+  return merged;
+}
+
+// A cycle whose periods lie apart.
+std::vector<RepeatedPeriods> one_after_the_other(const std::vector<RepeatedPeriods>& cycle,
+                                                 int64_t times, Time time) {
+  std::vector<RepeatedPeriods> all;
+  for (int64_t turn = 0; turn < times; ++turn) {
+    for (RepeatedPeriods each : cycle) {
+      each.later += time * turn;
+      all.push_back(each);
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -42,115 +96,179 @@ void Periods::note_submitted(RankState& rank, const Op& op) {
 int64_t Periods::begin(RankState& rank, const PeriodStart& start) {
   LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
   loop.alike = start.alike;
-  loop.before_alike = start.first ? loop.periods : loop.before_alike;
   loop.memory = words_of(start.memory, rank);
   if (rank.place.rank.value == 0) {
-    if (start.first) {
-      known_states_[static_cast<size_t>(start.level)].clear();
-    }
-    find_cycle(start.level);
+    find_cycle(start);
   }
-  return count_period(rank, start.level);
+  return count_period(rank, start);
 }
 
-// Says what all ranks leave out: from the first period on that none of them has begun, so that
-// the calls of ranks still match.
-void Periods::find_cycle(int32_t level) {
-  std::deque<KnownState>& known = known_states_[static_cast<size_t>(level)];
-  int64_t from = 0;
+Periods::Room Periods::room_of(int32_t level, int64_t from) const {
+  Room room;
+  room.from = from;
   int64_t end = std::numeric_limits<int64_t>::max();
-  bool pending = false;
   for (const RankState& rank : world_.ranks) {
     const LoopState& loop = rank.loops[static_cast<size_t>(level)];
     const bool begins = rank.place.rank.value == 0;  // the others are within what they began last
-    from = std::max(from, loop.periods);
+    room.from = std::max(room.from, loop.periods);
     end = std::min(end, loop.periods + loop.alike - (begins ? 0 : 1));
     // Of the same level or one within it. What is left out of a loop around it comes later.
-    pending =
-        pending || std::any_of(rank.loops.begin(), rank.loops.begin() + level + 1,
-                               [](const LoopState& each) { return each.left_out.cycles > 0; });
+    room.pending = room.pending ||
+                   std::any_of(rank.loops.begin(), rank.loops.begin() + level + 1,
+                               [](const LoopState& each) { return each.left_out.periods > 0; });
   }
-  const int64_t alike = end - from - periods_kept;
+  room.periods = end - room.from - periods_kept;
+  return room;
+}
+
+void Periods::find_cycle(const PeriodStart& start) {
+  Level& level = levels_[static_cast<size_t>(start.level)];
   const RankState& first = world_.ranks.front();
-  const Time skipped = first.skipped_times.empty() ? Time{} : first.skipped_times.back().time;
-  KnownState now{{}, {}, {}, first.running->host + skipped};
+  Begun now;
+  now.number = first.loops[static_cast<size_t>(start.level)].periods;
+  // What a program leaves out it counts as often as the period before: the first of its loop runs.
+  const Room room = room_of(start.level, start.first ? now.number + 1 : now.number);
+  now.is_first = start.first;
+  now.time = first.running->host + skipped_by(first);
+  now.left_out = first.skipped_times_ever;
   for (const RankState& rank : world_.ranks) {
-    now.periods.push_back(rank.loops[static_cast<size_t>(level)].periods);
     now.submitted.push_back(rank.submitted);
   }
-  bool may_come_back = alike > 0 && !pending && WorldState(world_).describe(level, now.words);
-  for (int64_t periods = 1; may_come_back && 2 * periods <= std::ssize(known); ++periods) {
-    const KnownState& before = known[static_cast<size_t>(periods - 1)];
-    const KnownState& cycle_before = known[static_cast<size_t>(2 * periods - 1)];
-    const int64_t cycles = alike / periods;
-    if (cycles > 0 && is_cycle(level, cycle_before, before, now)) {
-      for (RankState& rank : world_.ranks) {
-        rank.loops[static_cast<size_t>(level)].left_out = {from, cycles, periods,
-                                                           now.time - before.time};
-      }
-      may_come_back = false;
+  const bool follows = level.last && !start.first && level.last->number == now.number - 1;
+  StateWords words;
+  if (room.periods > 0 && !room.pending && WorldState(world_).describe(start.level, words)) {
+    const int64_t forgotten = level.known.forgotten();
+    now.state = level.known.number_of(std::move(words));
+    if (level.known.forgotten() != forgotten) {
+      level.last.reset();
     }
   }
-  known.push_front(std::move(now));
-  if (std::ssize(known) > 2 * periods_of_cycle_max) {
-    known.pop_back();
+  if (follows && level.last) {
+    now.earlier = std::move(level.last->earlier);
+    now.earlier.insert(now.earlier.begin(), level.last->state);
+    now.earlier.resize(std::min(now.earlier.size(), periods_of_cycle_max));
+    note_transition(level, start, now, room.from);
   }
-  // Where something else comes in between, what was submitted is still compared with what follows.
-  const auto too_old = may_come_back ? periods_of_cycle_max : 0;
-  for (int64_t ago = too_old; ago < std::ssize(known); ++ago) {
-    known[static_cast<size_t>(ago)].words = {};
+  int64_t left_out = 0;  // by rank 0, at once
+  if (now.state) {
+    leave_out(start, now, room);
+    const LeftOut& own = first.loops[static_cast<size_t>(start.level)].left_out;
+    if (own.periods > 0 && own.from == now.number) {
+      left_out = own.periods;
+      now.time += own.time;
+      ++now.left_out;
+    }
+  }
+  for (int64_t period = left_out; period < std::min(start.alike, left_out + kinds_kept); ++period) {
+    now.kinds.push_back(start.kind_of(period));
+  }
+  level.last = std::move(now);
+}
+
+void Periods::note_transition(Level& level, const PeriodStart& start, const Begun& now,
+                              int64_t from) {
+  const Begun& last = *level.last;
+  const auto begun = static_cast<size_t>(std::max<int64_t>(1, from - last.number));
+  if (last.kinds.size() < begun) {
+    return;
+  }
+  std::vector<int64_t> kinds(last.kinds.begin(),
+                             last.kinds.begin() + static_cast<std::ptrdiff_t>(begun));
+  uint64_t submitted = 0;
+  for (const int64_t kind : kinds) {
+    submitted = random_key(submitted, static_cast<uint64_t>(kind));
+  }
+  for (size_t rank = 0; rank < now.submitted.size(); ++rank) {
+    submitted = random_key(submitted, now.submitted[rank].since(last.submitted[rank]));
+  }
+  // Where periods are of many kinds, what lies within them tells that the program is past its
+  // beginning: it has repeated itself.
+  const bool has_repeated = !start.kinds.empty() && !last.is_first && now.left_out > last.left_out;
+  const bool is_proven = !level.submitted.insert(submitted).second || has_repeated;
+  if (last.state && now.state) {
+    level.known.note(*last.state, {std::move(kinds), *now.state, last.number, last.time,
+                                   now.time - last.time, is_proven});
   }
 }
 
-bool Periods::is_cycle(int32_t level, const KnownState& cycle_before, const KnownState& before,
-                       const KnownState& now) const {
-  if (before.words.empty() || before.words != now.words) {
-    return false;
+void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& room) {
+  const auto kind_of = [&start](int64_t period) { return start.kind_of(period); };
+  const Level& level = levels_[static_cast<size_t>(start.level)];
+  const std::optional<KnownStates::Way> way = level.known.way(
+      *now.state, room.from - now.number, room.periods, start.alike, start.kinds.empty(), kind_of);
+  if (!way) {
+    return;
   }
-  const int64_t periods = now.periods.front() - before.periods.front();
-  return std::ranges::all_of(world_.ranks, [&](const RankState& rank) {
-    const LoopState& loop = rank.loops[static_cast<size_t>(level)];
-    const size_t index = rank.index;
-    // Both cycles that are compared lie in the loop that the rank is in. Rank 0 begins a period,
-    // the others are within theirs.
-    const int64_t begun = cycle_before.periods[index] + (index == 0 ? 1 : 0);
-    return begun > loop.before_alike && now.periods[index] - before.periods[index] == periods &&
-           before.periods[index] - cycle_before.periods[index] == periods &&
-           now.submitted[index].since(before.submitted[index]) ==
-               before.submitted[index].since(cycle_before.submitted[index]);
-  });
+  const int64_t cycle = way->cycle();
+  std::vector<RepeatedPeriods> repeated = together(repeated_periods(*way, now.time));
+  Time time{};
+  for (const RepeatedPeriods& each : repeated) {
+    time += each.time * each.times;
+  }
+  int64_t times = way->times;
+  const auto before = static_cast<size_t>(cycle - 1);
+  const bool has_just_been = before < now.earlier.size() && now.earlier[before] == now.state;
+  if (start.kinds.empty() && has_just_been) {
+    repeated = {{room.from - cycle, room.from, times, time, time}};
+  } else if (times > 1 && repeated.size() == 1) {
+    repeated.front().times = times;
+  } else if (times > 1) {
+    times = std::min(times, std::max<int64_t>(1, repeats_apart_max / std::ssize(repeated)));
+    repeated = one_after_the_other(repeated, times, time);
+  }
+  const auto shared = std::make_shared<const std::vector<RepeatedPeriods>>(std::move(repeated));
+  for (RankState& rank : world_.ranks) {
+    rank.loops[static_cast<size_t>(start.level)].left_out = {room.from, cycle * times, shared,
+                                                             time * times};
+  }
 }
 
-int64_t Periods::count_period(RankState& rank, int32_t level) {
-  LoopState& loop = rank.loops[static_cast<size_t>(level)];
+int64_t Periods::count_period(RankState& rank, const PeriodStart& start) {
+  LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
   const auto number = static_cast<int32_t>(rank.place.rank.value);
-  const int64_t row = journal_ == nullptr ? 0 : journal_->lane(number, LaneId{}).size();
+  if (journal_ != nullptr) {
+    const bool has_entries = !journal_->repeated.empty();
+    const int64_t entries = has_entries ? std::ssize(journal_->repeated[rank.place.rank.value]) : 0;
+    loop.marks.push_back({journal_->lane(number, LaneId{}).size(), entries, entries});
+  }
   TicketRing& tickets = rank.running->tickets;
-  const bool leaves_out = loop.left_out.cycles > 0 && loop.periods == loop.left_out.from;
+  const bool leaves_out = loop.left_out.periods > 0 && loop.periods == loop.left_out.from;
   const LeftOut left_out = leaves_out ? std::exchange(loop.left_out, {}) : LeftOut{};
   if (leaves_out) {
-    const Time before = rank.skipped_times.empty() ? Time{} : rank.skipped_times.back().time;
+    const Time before = skipped_by(rank);
     while (rank.skipped_times.size() > 1 &&
            rank.skipped_times[1].first_ticket <= tickets.low_water()) {
       rank.skipped_times.erase(rank.skipped_times.begin());
     }
-    rank.skipped_times.push_back({tickets.next(), before + left_out.cycle * left_out.cycles});
-    if (journal_ != nullptr) {
-      if (journal_->repeated.empty()) {
-        journal_->repeated = ByRank<std::vector<RepeatedRows>>(
-            static_cast<size_t>(options_.world_size), options_.classes);
-      }
-      const LoopState::Period& begin = loop.ago(left_out.periods_of_cycle - 1);
-      journal_->repeated[rank.place.rank.value].push_back(
-          {begin.first_row, row, left_out.cycles, left_out.cycle, begin.left_out});
-    }
+    rank.skipped_times.push_back({tickets.next(), before + left_out.time});
+    ++rank.skipped_times_ever;
+    note_left_out(rank, loop, left_out);
   }
   ++loop.periods;
-  const bool has_entries = journal_ != nullptr && !journal_->repeated.empty();
-  const int64_t entries = has_entries ? std::ssize(journal_->repeated[rank.place.rank.value]) : 0;
-  loop.ago(0) = {row, entries, rank.submitted};
+  loop.kind =
+      left_out.periods < start.alike ? start.kind_of(left_out.periods) : LoopState::any_kind;
+  loop.submitted = rank.submitted;
   loop.first_ticket = tickets.next();
-  return left_out.cycles * left_out.periods_of_cycle;
+  return left_out.periods;
+}
+
+void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out) {
+  if (journal_ == nullptr) {
+    return;
+  }
+  if (journal_->repeated.empty()) {
+    journal_->repeated = ByRank<std::vector<RepeatedRows>>(static_cast<size_t>(options_.world_size),
+                                                           options_.classes);
+  }
+  std::vector<RepeatedRows>& entries = journal_->repeated[rank.place.rank.value];
+  LoopState::Mark& here = loop.marks.back();
+  for (const RepeatedPeriods& each : *left_out.repeated) {
+    const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
+    const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
+    entries.push_back({here.row, begin.row, end.row, each.times, each.time, each.later,
+                       begin.left_out_here, end.left_out});
+  }
+  here.left_out_here = std::ssize(entries);
 }
 
 }  // namespace lockstep::sim

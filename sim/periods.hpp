@@ -2,20 +2,21 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "model/program/journal.hpp"
 #include "model/program/run.hpp"
-#include "sim/state_words.hpp"
+#include "sim/known_states.hpp"
 #include "sim/submission_history.hpp"
 #include "sim/world_state.hpp"
 
 namespace lockstep::sim {
 
-/// Loops whose periods repeat. When rank 0 begins a period and the whole world is in the state in
-/// which it was some periods ago, but for the time that has passed, then it comes back to that
-/// state again and again while the programs go on alike: such cycles are counted and not simulated.
+/// Loops whose periods repeat. The state in which the world is when rank 0 begins a period, and the
+/// kind of the period, decide in which state the next one begins. Where what is known of them leads
+/// back to the present state, all periods until then are counted and not simulated.
 class Periods {
  public:
   /// What the world is made of, the options and the journal outlive it; `journal` may be null.
@@ -23,30 +24,56 @@ class Periods {
       : options_(options), world_(world), journal_(journal) {}
 
   /// A program that goes on alike may still have changed, as DDP does once it has seen the order of
-  /// gradients: two cycles must have submitted the same before a third is believed to.
+  /// gradients: a period must have submitted what another one of its kind did before it is believed
+  /// to be what others will do.
   static void note_submitted(RankState& rank, const Op& op);
   /// Lane 0 of a rank begins one. How many of those that come next it is to leave out.
   int64_t begin(RankState& rank, const PeriodStart& start);
+  /// Port::ends_period_alike().
+  static void end_alike(RankState& rank, int32_t level) {
+    rank.loops[static_cast<size_t>(level)].kind = LoopState::any_kind;
+  }
 
  private:
-  /// The world when rank 0 began a period.
-  struct KnownState {
-    StateWords words;                          ///< empty: the world does not come back to it
-    std::vector<int64_t> periods;              ///< that each rank had begun
-    std::vector<SubmissionHistory> submitted;  ///< by rank
+  /// Rank 0 at the beginning of the last period.
+  struct Begun {
+    int64_t number = 0;
+    bool is_first = false;
+    std::optional<size_t> state;
+    /// Those in which the periods before it began, the newest first, as far as each followed
+    /// another.
+    std::vector<std::optional<size_t>> earlier;
+    std::vector<int64_t> kinds;  ///< of this period and those that follow
     Time time{};
+    std::vector<SubmissionHistory> submitted;  ///< by rank
+    size_t left_out = 0;                       ///< how often rank 0 has left out periods
+  };
+  struct Level {
+    KnownStates known;
+    std::optional<Begun> last;
+    std::unordered_set<uint64_t> submitted;  ///< what a period of a kind did
+  };
+  /// Which periods may be left out: from the first on that no rank has begun, so that the calls of
+  /// ranks still match.
+  struct Room {
+    int64_t from = 0;
+    int64_t periods = 0;
+    bool pending = false;  ///< some are to be left out already
   };
 
-  void find_cycle(int32_t level);
-  /// `cycle_before`: where the cycle that ended with `before` had begun.
-  bool is_cycle(int32_t level, const KnownState& cycle_before, const KnownState& before,
-                const KnownState& now) const;
-  int64_t count_period(RankState& rank, int32_t level);
+  void find_cycle(const PeriodStart& start);
+  Room room_of(int32_t level, int64_t from) const;
+  /// The period that has ended led from the last state to this one.
+  static void note_transition(Level& level, const PeriodStart& start, const Begun& now,
+                              int64_t from);
+  void leave_out(const PeriodStart& start, const Begun& now, const Room& room);
+  int64_t count_period(RankState& rank, const PeriodStart& start);
+  void note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out);
 
   const RunOptions& options_;
   WorldParts world_;
   Journal* journal_;
-  std::array<std::deque<KnownState>, period_levels> known_states_;  ///< by level, the newest first
+  std::array<Level, period_levels> levels_;
 };
 
 }  // namespace lockstep::sim

@@ -63,41 +63,41 @@ struct GroupState {
   bool is_of_neighbours = false;  ///< other neighbourhoods have such a group as well
 };
 
-/// The world may come back to the same state after so many periods, because ranks that do the same
-/// at the same time take turns.
-inline constexpr int64_t periods_of_cycle_max = 4;
-
-/// Periods that are left out: whole cycles, the same ones on all ranks.
-struct LeftOut {
-  int64_t from = 0;    ///< the number of the first
-  int64_t cycles = 0;  ///< 0: nothing is left out
-  int64_t periods_of_cycle = 1;
-  Time cycle{};
+/// Periods in a row that were simulated, and what is left out repeats.
+struct RepeatedPeriods {
+  int64_t first = 0;  ///< by number
+  int64_t end = 0;    ///< behind the last
+  int64_t times = 1;
+  Time time{};   ///< how long all of them take
+  Time later{};  ///< how much later than these they begin the first time
 };
 
-/// Where a rank stands in a loop of its program.
+/// Periods that are left out, the same ones on all ranks.
+struct LeftOut {
+  int64_t from = 0;     ///< the number of the first
+  int64_t periods = 0;  ///< 0: nothing is left out
+  std::shared_ptr<const std::vector<RepeatedPeriods>> repeated;
+  Time time{};  ///< that they take
+};
+
+/// Where a rank stands in a loop of its program. Periods are numbered as it begins them, in all
+/// loops of their level, without those that are left out.
 struct LoopState {
-  struct Period {
-    int64_t first_row = 0;        ///< in the journal
-    int64_t left_out = 0;         ///< entries of the rank in Journal::repeated before it
-    SubmissionHistory submitted;  ///< before it
+  struct Mark {
+    int64_t row = 0;            ///< of the journal, where a period begins
+    int64_t left_out = 0;       ///< entries of the rank in Journal::repeated before it
+    int64_t left_out_here = 0;  ///< with what was left out at its beginning
   };
-  int64_t periods = 0;        ///< that it began, in all loops of this level
-  int64_t before_alike = 0;   ///< of these, until the present loop began to do the same
-  int64_t alike = 0;          ///< as it said last
-  uint32_t first_ticket = 0;  ///< of the period that it is in
-  std::array<Period, periods_of_cycle_max> last{};  ///< the present one and those before
-  std::vector<int64_t> memory;  ///< the program's own, when it began the present period
+  static constexpr int64_t any_kind = -1;
+
+  int64_t periods = 0;          ///< that it began
+  int64_t alike = 0;            ///< as it said last
+  int64_t kind = any_kind;      ///< of the period that it is in
+  uint32_t first_ticket = 0;    ///< of that period
+  SubmissionHistory submitted;  ///< before it
+  std::vector<int64_t> memory;  ///< the program's own, when it began that period
+  std::vector<Mark> marks;      ///< by number of the period; empty where there is no journal
   LeftOut left_out;             ///< once it comes there
-
-  /// 0: the present one.
-  Period& ago(int64_t number) { return last[place(number)]; }
-  const Period& ago(int64_t number) const { return last[place(number)]; }
-
- private:
-  size_t place(int64_t number) const {
-    return (static_cast<size_t>(periods) + last.size() - static_cast<size_t>(number)) % last.size();
-  }
 };
 
 /// How much later than the engine's clock says a rank submits its tickets from this one on, because
@@ -128,6 +128,7 @@ struct RankState {
   SubmissionHistory submitted;       ///< where periods may be left out
   std::array<LoopState, period_levels> loops{};
   std::vector<SkippedTime> skipped_times;  ///< of lane 0, ascending; those that may be asked for
+  size_t skipped_times_ever = 0;           ///< also those that nobody asks for any more
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.
   std::optional<RankEnd> broken;
   UpdateSensitivities sensitivities;

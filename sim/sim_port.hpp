@@ -57,6 +57,7 @@ class SimPort final : public Port, public HostTime {
   int64_t begins_period(const PeriodStart& start) override {
     return engine_.begins_period(rank_, start);
   }
+  void ends_period_alike(int32_t level) override { Periods::end_alike(rank_, level); }
 
   Time now() const override { return rank_.running == nullptr ? Time{} : rank_.running->host; }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::sim {
@@ -29,6 +31,12 @@ class StateWords {
   /// Gives back the memory that it has room for and does not need.
   void trim() { bytes_.shrink_to_fit(); }
   bool operator==(const StateWords&) const = default;
+  size_t size_bytes() const { return bytes_.size(); }
+  /// Of lists that are equal.
+  size_t hash() const {
+    return std::hash<std::string_view>()(
+        std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()));
+  }
 
  private:
   static constexpr uint8_t more = 0x80;

@@ -48,13 +48,18 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
     return false;
   }
   const LaneState& lane = *rank.lanes.front();
-  add(int64_t{lane.tickets.next()} - rank.loops[static_cast<size_t>(level)].first_ticket);
   const LoopState& present = rank.loops[static_cast<size_t>(level)];
-  add(std::bit_cast<int64_t>(rank.submitted.since(present.ago(0).submitted)));
+  add(int64_t{lane.tickets.next()} - present.first_ticket);
+  add(std::bit_cast<int64_t>(rank.submitted.since(present.submitted)));
+  // Rank 0 begins a period: others may still be in the one before, or in later ones.
+  const int64_t ahead =
+      present.periods - world_.ranks.front().loops[static_cast<size_t>(level)].periods;
+  add(ahead);
+  add(ahead > 0 || rank.place.rank.value == 0 ? 0 : present.kind);
   for (const LoopState& loop : rank.loops) {
-    add(loop.left_out.cycles * loop.left_out.periods_of_cycle);
+    add(loop.left_out.periods);
   }
-  for (const int64_t word : rank.loops[static_cast<size_t>(level)].memory) {
+  for (const int64_t word : present.memory) {
     add(word);
   }
   end_list();

@@ -45,6 +45,7 @@ class PortDecorator : public Port {
   }
   ProcessSignal reached(const Position& position) override { return inner_.reached(position); }
   int64_t begins_period(const PeriodStart& start) override { return inner_.begins_period(start); }
+  void ends_period_alike(int32_t level) override { inner_.ends_period_alike(level); }
 
  protected:
   Port& inner_;

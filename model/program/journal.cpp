@@ -145,12 +145,12 @@ void Journal::append(int32_t rank, LaneId lane, const Row& row) {
 }
 
 std::vector<int64_t> times_repeated(std::span<const RepeatedRows> repeated,
-                                    const std::function<bool(const RepeatedRows&)>& has_row) {
+                                    const std::function<int64_t(const RepeatedRows&)>& count) {
   std::vector<int64_t> times(repeated.size(), 0);
   for (size_t at = 0; at < repeated.size(); ++at) {
-    int64_t of_period = has_row(repeated[at]) ? 1 : 0;
-    for (auto inner = static_cast<size_t>(repeated[at].first_inner); inner < at; ++inner) {
-      of_period += times[inner];
+    int64_t of_period = count(repeated[at]);
+    for (int64_t inner = repeated[at].first_inner; inner < repeated[at].end_inner; ++inner) {
+      of_period += times[static_cast<size_t>(inner)];
     }
     times[at] = of_period * repeated[at].periods;
   }

@@ -43,21 +43,24 @@ struct Membership {
   uint64_t communicator = 0;  ///< the same for all members of one communicator
   MemberList members{};       ///< one list for all ranks that made the group
 };
-/// Periods that a world has left out: they repeat, on lane 0 of a rank, the rows of the period
-/// before. Times of later rows count them.
+/// Periods that a world has left out: they repeat, on lane 0 of a rank, the rows of an earlier
+/// period. Times of later rows count them.
 struct RepeatedRows {
+  int64_t row = 0;      ///< before which they were left out
   int64_t begin = 0;    ///< first row of the period that is repeated
   int64_t end = 0;      ///< behind its last row
   int64_t periods = 0;  ///< left out
   Time period{};        ///< how long each of them takes
-  /// What was left out within the period that is repeated: entries of the rank's list from this one
-  /// on. Also where they repeat rows before `begin`.
+  Time first{};         ///< how much later than the one that it repeats the first of them begins
+  /// What was left out within the period that is repeated: these entries of the rank's list, up to
+  /// `end_inner`. Also where they repeat rows before `begin`.
   int64_t first_inner = 0;
+  int64_t end_inner = 0;
 };
-/// How often an entry of such a list shows a row beside the one time that it was simulated:
-/// `has_row` says whether a period has it among its own rows.
+/// How often an entry of such a list shows something beside the one time that it was simulated:
+/// `count` says how often a period has it among its own rows.
 std::vector<int64_t> times_repeated(std::span<const RepeatedRows> repeated,
-                                    const std::function<bool(const RepeatedRows&)>& has_row);
+                                    const std::function<int64_t(const RepeatedRows&)>& count);
 
 /// Names the communicator that call number `call` (from 0) of the parent made for these members.
 uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t> members);

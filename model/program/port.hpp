@@ -99,6 +99,8 @@ class Port {
   /// because it has proved what they would do: the program goes on that many periods later. A world
   /// that runs for real leaves out none.
   virtual int64_t begins_period(const PeriodStart&) { return 0; }
+  /// What is left of the period of this level is the same in periods of every kind.
+  virtual void ends_period_alike(int32_t level) { static_cast<void>(level); }
 };
 
 }  // namespace lockstep

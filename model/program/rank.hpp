@@ -18,9 +18,9 @@ class After {
  public:
   constexpr After() = default;
   template <class... Tickets>
-  requires(sizeof...(Tickets) > 0 && sizeof...(Tickets) <= 4 &&
-           (std::is_same_v<Tickets, Ticket> && ...)) constexpr After(Tickets... tickets)
-      : here_{tickets...}, count_(sizeof...(Tickets)) {}
+    requires(sizeof...(Tickets) > 0 && sizeof...(Tickets) <= 4 &&
+             (std::is_same_v<Tickets, Ticket> && ...))
+  constexpr After(Tickets... tickets) : here_{tickets...}, count_(sizeof...(Tickets)) {}
   After(std::span<const Ticket> tickets)
       : there_(tickets.data()), count_(static_cast<uint32_t>(tickets.size())) {}
   After(const std::vector<Ticket>& tickets) : After(std::span<const Ticket>(tickets)) {}
@@ -182,6 +182,7 @@ class Rank {
   }
   ProcessSignal reached(const Position& position) { return port_->reached(position); }
   int64_t begins_period(const PeriodStart& start) { return port_->begins_period(start); }
+  void ends_period_alike(int32_t level) { port_->ends_period_alike(level); }
 
  private:
   friend class GroupedCall;

@@ -11,9 +11,10 @@ namespace {
 /// A loop over batches as its marks leave it at some row.
 struct Loop {
   SiteId site{};
-  std::string batches;  ///< "training"
-  int64_t passes = 0;   ///< that have ended
-  int64_t begun = 0;    ///< batches of the pass that has not
+  std::string batches;    ///< "training"
+  int64_t passes = 0;     ///< that have ended
+  int64_t simulated = 0;  ///< of these
+  int64_t begun = 0;      ///< batches of the pass that has not
   bool is_inside = false;
 };
 
@@ -25,16 +26,17 @@ struct Loops {
 
 Loops loops_at(const Sites& sites, const Decisions& decisions, int64_t row) {
   Loops loops;
-  for (const Decision& mark : decisions.batches()) {
+  for (const BatchMark& mark : decisions.batches()) {
     if (mark.row >= row) {
       break;
     }
     Loop& loop = loops.all[mark.site];
     loop.site = mark.site;
     loop.batches = sites.find(mark.site)->batches;
-    loop.is_inside = mark.value != 0;
-    loop.begun = loop.is_inside ? loop.begun + 1 : 0;
-    loop.passes += loop.is_inside ? 0 : 1;
+    loop.is_inside = mark.goes_on;
+    loop.begun = mark.goes_on ? mark.batches : 0;
+    loop.passes = mark.passes;
+    loop.simulated += mark.goes_on ? 0 : 1;
     loops.last = &loop;
     loops.training = loop.batches == "training" ? &loop : loops.training;
   }
@@ -79,7 +81,7 @@ bool is_in_extra_batch(const Sites& sites, const Decisions& left, int64_t row,
                        const Decisions& right) {
   const Loops loops = loops_at(sites, left, row);
   for (const auto& [site, loop] : loops.all) {
-    const Decision* const theirs = loop.is_inside ? right.at(site, loop.passes) : nullptr;
+    const Decision* const theirs = loop.is_inside ? right.at(site, loop.simulated) : nullptr;
     if (theirs != nullptr && loop.begun > static_cast<int64_t>(theirs->value)) {
       return true;
     }

@@ -88,7 +88,7 @@ std::optional<SkippedTurn> ClassPair::skipped_before(size_t position) const {
 
 Decisions ClassPair::decisions_of(const MemberClass& side) const {
   const bool has_lane = lane_.value < run_.journal->lanes(side.rank());
-  return {run_.journal->lane(side.rank(), has_lane ? lane_.value : 0), run_.journal->sites};
+  return {*run_.journal, side.rank(), has_lane ? lane_.value : 0};
 }
 
 int ClassPair::evidence(size_t i, size_t j) const {

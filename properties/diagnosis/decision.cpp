@@ -77,9 +77,10 @@ bool names_rank(std::string_view condition) {
 
 }  // namespace
 
-Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
+Decisions::Decisions(const Journal& journal, int32_t rank, int32_t lane) {
+  const Sites& sites = journal.sites;
   int64_t index = -1;
-  lane.for_each([&](const Row& row) {
+  journal.lane(rank, lane).for_each([&](const Row& row) {
     ++index;
     const Site* const site = is_decision(row) ? sites.find(row.site) : nullptr;
     const bool marks = site != nullptr && !site->batches.empty() &&
@@ -87,7 +88,7 @@ Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
     if (row.row == RowKind::choice && row.tag == static_cast<int32_t>(ChoiceKind::statement)) {
       note_mark(row, index);
     } else if (marks) {
-      batches_.push_back({row.site, ChoiceKind::branch, static_cast<uint32_t>(row.peer), 0, index});
+      batches_.push_back({row.site, row.peer != 0, index});
     } else if (is_decision(row)) {
       std::vector<size_t>& turns = by_site_[row.site];
       decisions_.push_back({row.site, static_cast<ChoiceKind>(row.tag),
@@ -95,6 +96,46 @@ Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
       turns.push_back(decisions_.size() - 1);
     }
   });
+  const bool has_left_out = lane == 0 && !journal.repeated.empty();
+  number_batches(has_left_out ? journal.repeated[static_cast<size_t>(rank)]
+                              : std::span<const RepeatedRows>());
+}
+
+// Of a loop that ends within a period, whole passes are left out, else batches of one.
+void Decisions::number_batches(std::span<const RepeatedRows> left_out) {
+  std::map<SiteId, std::array<std::vector<int64_t>, 2>> more;  // by entry: passes, batches
+  const auto counted = [&](SiteId site, bool goes_on) {
+    return times_repeated(left_out, [&, site, goes_on](const RepeatedRows& rows) {
+      return std::ranges::count_if(batches_, [&](const BatchMark& mark) {
+        return mark.site == site && mark.goes_on == goes_on && rows.begin <= mark.row &&
+               mark.row < rows.end;
+      });
+    });
+  };
+  struct Loop {
+    int64_t passes = 0;
+    int64_t batches = 0;
+    size_t entries = 0;  // that are counted
+  };
+  std::map<SiteId, Loop> loops;
+  for (BatchMark& mark : batches_) {
+    const auto [known, fresh] = more.try_emplace(mark.site);
+    if (fresh) {
+      known->second = {counted(mark.site, false), counted(mark.site, true)};
+    }
+    Loop& loop = loops[mark.site];
+    for (; loop.entries < left_out.size() && left_out[loop.entries].row <= mark.row;
+         ++loop.entries) {
+      const int64_t passes = known->second[0][loop.entries];
+      loop.passes += passes;
+      loop.batches += passes > 0 ? 0 : known->second[1][loop.entries];
+    }
+    loop.batches += mark.goes_on ? 1 : 0;
+    loop.passes += mark.goes_on ? 0 : 1;
+    mark.batches = loop.batches;
+    mark.passes = loop.passes;
+    loop.batches = mark.goes_on ? loop.batches : 0;
+  }
 }
 
 void Decisions::note_mark(const Row& row, int64_t index) {

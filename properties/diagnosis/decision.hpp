@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,17 +25,27 @@ struct Decision {
   int64_t row = 0;
 };
 
-/// The decisions of one lane, in order. `sites`: of the journal.
+/// Where a loop over batches goes on to one, or ends a pass: as the training counts them, with
+/// those that a simulation has left out.
+struct BatchMark {
+  SiteId site{};
+  bool goes_on = false;
+  int64_t row = 0;
+  int64_t batches = 0;  ///< of the pass that have begun, with this one
+  int64_t passes = 0;   ///< that have ended, with this one
+};
+
+/// The decisions of one lane of a rank, in order.
 class Decisions {
  public:
-  Decisions(const LaneJournal& lane, const Sites& sites);
+  Decisions(const Journal& journal, int32_t rank, int32_t lane);
 
   /// The last one at a site before a row; null when there is none.
   const Decision* last_before(SiteId site, int64_t row) const;
   const Decision* at(SiteId site, int64_t turn) const;
   const std::vector<Decision>& all() const { return decisions_; }
-  /// Marks rather than decisions: 1 = a loop over batches goes on to one, 0 = it has ended.
-  const std::vector<Decision>& batches() const { return batches_; }
+  /// Marks rather than decisions.
+  const std::vector<BatchMark>& batches() const { return batches_; }
   /// The statements of the user, behind an `if`, in which a row stands, from the innermost
   /// outwards. Their calls are the strategy's, at sites of the strategy.
   std::vector<const Decision*> statements_at(int64_t row) const;
@@ -50,9 +61,10 @@ class Decisions {
     int64_t innermost = -1;
   };
   void note_mark(const Row& row, int64_t index);
+  void number_batches(std::span<const RepeatedRows> left_out);
 
   std::vector<Decision> decisions_;
-  std::vector<Decision> batches_;
+  std::vector<BatchMark> batches_;
   std::vector<Decision> statements_;               ///< where each begins
   std::vector<int64_t> around_;                    ///< of each: the one around it, or -1
   std::vector<Mark> marks_;                        ///< where one begins or ends

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "properties/diagnosis/call_meaning.hpp"
+#include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/class_pair.hpp"
 #include "properties/diagnosis/echoes.hpp"
 #include "properties/diagnosis/edit.hpp"
@@ -217,8 +218,10 @@ class Classifier {
     found.caller = caller.rank();
     found.lacker = lacker.rank();
     found.parties = parties_at(classes_, own, found.odd);
-    found.calls_of_caller = count_of(caller.calls, found.odd.site);
-    found.calls_of_lacker = count_of(lacker.calls, found.odd.site);
+    found.calls_of_caller =
+        count_with_left_out(*run_.journal, found.caller, caller.calls, found.odd.site);
+    found.calls_of_lacker =
+        count_with_left_out(*run_.journal, found.lacker, lacker.calls, found.odd.site);
     for (const MemberClass& side : classes_) {
       const bool calls = own < side.calls.size();
       if (calls && side.calls[own].same_arguments(found.odd) &&
@@ -267,7 +270,13 @@ std::vector<Divergence> divergences_of(const RunResult& run) {
   std::stable_sort(all.begin(), all.end(), [](const Divergence& a, const Divergence& b) {
     return std::tie(a.odd.row, a.communicator) < std::tie(b.odd.row, b.communicator);
   });
-  return without_echoes(*run.journal, without_twins(all));
+  std::vector<Divergence> first = without_echoes(*run.journal, without_twins(all));
+  for (Divergence& divergence : first) {  // positions among calls that were simulated, until here
+    const CallNumbers numbers(*run.journal, divergence.caller, divergence.communicator);
+    divergence.call = numbers.of(divergence.call) - 1;
+    divergence.shows_at = divergence.shows_at < 0 ? -1 : numbers.of(divergence.shows_at) - 1;
+  }
+  return first;
 }
 
 }  // namespace lockstep

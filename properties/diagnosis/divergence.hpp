@@ -33,7 +33,7 @@ struct Divergence {
   uint64_t communicator = 0;
   std::string group;  ///< its label
   RankSet members;
-  int64_t call = 0;            ///< position in the communicator's sequence, from 0
+  int64_t call = 0;            ///< place in the communicator's sequence as trained, from 0
   Call odd;                    ///< the call in question, as `caller` made it
   int32_t caller = 0;          ///< a rank that makes it
   int32_t lacker = 0;          ///< one that does not, or makes another

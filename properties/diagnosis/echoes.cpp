@@ -5,6 +5,8 @@
 #include <string>
 #include <tuple>
 
+#include "properties/diagnosis/call_numbers.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -93,7 +95,9 @@ std::vector<Divergence> without_echoes(const Journal& journal, const std::vector
       root = cause_of[root];
     }
     if (root != i) {
-      first[cause_of[root] == root ? place[root] : 0].echoes.push_back({all[i].group, all[i].call});
+      const CallNumbers numbers(journal, all[i].caller, all[i].communicator);
+      first[cause_of[root] == root ? place[root] : 0].echoes.push_back(
+          {all[i].group, numbers.of(all[i].call) - 1});
     }
   }
   return first;

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "properties/diagnosis/calls.hpp"
+#include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/operation_table.hpp"
 #include "properties/finding.hpp"
 #include "properties/invariants/matched_collectives.hpp"
@@ -21,7 +21,8 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
       if (first != end && never_completed(*run.journal, lane.rank, ticket)) {
         const Operation& operation = table[first];
         const bool call = is_collective(operation.row.kind);
-        by_call[{operation.communicator, call ? operation.position : -1,
+        const CallNumbers numbers(*run.journal, lane.rank, operation.communicator);
+        by_call[{operation.communicator, call ? numbers.of(operation.position) : -1,
                  std::string(name_of(called_kind(*run.journal, operation.row)))}]
             .add(lane.rank);
         break;
@@ -30,14 +31,14 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
   }
   std::vector<std::string> sentences;
   for (const auto& [key, ranks] : by_call) {
-    const auto& [communicator, position, name] = key;
+    const auto& [communicator, number, name] = key;
     const std::string group = communicator == 0 ? "world" : table.members(communicator).phrase();
     if (sentences.size() < limit) {
       sentences.push_back(
-          position < 0 ? fmt::format("{} {} {}", ranks.phrase(), verb(ranks, "wait"),
-                                     name == name_of(OpKind::event) ? "for a stream" : "in " + name)
-                       : fmt::format("{} {} in {} (call {} of group {})", ranks.phrase(),
-                                     verb(ranks, "wait"), name, position + 1, group));
+          number < 0 ? fmt::format("{} {} {}", ranks.phrase(), verb(ranks, "wait"),
+                                   name == name_of(OpKind::event) ? "for a stream" : "in " + name)
+                     : fmt::format("{} {} in {} (call {} of group {})", ranks.phrase(),
+                                   verb(ranks, "wait"), name, number, group));
     }
   }
   return sentences;

@@ -11,7 +11,7 @@
 #include <set>
 #include <tuple>
 
-#include "properties/diagnosis/calls.hpp"
+#include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/remedy.hpp"
 #include "properties/invariants/matched_collectives.hpp"
 
@@ -248,20 +248,23 @@ std::vector<Finding> no_kernel_order_hazard(const RunResult& run, const std::str
                         these.phrase(), others.phrase()));
   finding.ranks = these;
   finding.ranks.add(others);
+  const auto number_of = [&](const CallKey& key) {
+    return CallNumbers(*run.journal, crossing->rank, key.first).of(key.second);
+  };
   finding.group = order.label(first.key.first);
-  finding.call = first.key.second + 1;
-  finding.did = {{these, first.key.second + 1, text_of(order, first, second), first.call.site}};
+  finding.call = number_of(first.key);
+  finding.did = {{these, finding.call, text_of(order, first, second), first.call.site}};
   if (!others.empty()) {
     finding.did.push_back(
-        {others, second.key.second + 1, text_of(order, second, first), second.call.site});
+        {others, number_of(second.key), text_of(order, second, first), second.call.site});
   }
   finding.sites = {
       {first.call.site, SiteRole::subject,
-       fmt::format("call {} of group {}", first.key.second + 1, order.label(first.key.first))}};
+       fmt::format("call {} of group {}", finding.call, order.label(first.key.first))}};
   if (second.call.site != first.call.site) {
     finding.sites.push_back(
         {second.call.site, SiteRole::other,
-         fmt::format("call {} of group {}", second.key.second + 1, order.label(second.key.first))});
+         fmt::format("call {} of group {}", number_of(second.key), order.label(second.key.first))});
   }
   finding.follows = consequences(nccl);
   finding.fix = remedy_for("LS106");

@@ -53,12 +53,10 @@ std::vector<std::string> batches_of_parties(const RunResult& run, const Divergen
   for (const Party& party : divergence.parties) {
     const int32_t rank = party.ranks.first();
     const int32_t lane = party.call ? party.call->ticket.lane.value : run.journal->lanes(rank);
-    positions.push_back(
-        lane < run.journal->lanes(rank)
-            ? batch_position(run.journal->sites,
-                             Decisions(run.journal->lane(rank, lane), run.journal->sites),
-                             party.call->row)
-            : std::string());
+    positions.push_back(lane < run.journal->lanes(rank)
+                            ? batch_position(run.journal->sites,
+                                             Decisions(*run.journal, rank, lane), party.call->row)
+                            : std::string());
   }
   const bool differ = std::ranges::any_of(positions, [&](const std::string& position) {
     return !position.empty() && position != positions.front();

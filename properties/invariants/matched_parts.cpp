@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/gloo_outcome.hpp"
 #include "properties/diagnosis/operation_table.hpp"
 #include "properties/diagnosis/remedy.hpp"
@@ -141,7 +142,9 @@ Finding finding_of(const OperationTable& table, const Misfit& misfit, bool over_
                                        misfit.sent, receiver.rank, misfit.expected));
   finding.ranks = RankSet({sender.rank, receiver.rank});
   finding.group = sender.communicator == 0 ? "world" : table.members(sender.communicator).phrase();
-  finding.call = message ? 0 : sender.position + 1;
+  finding.call =
+      message ? 0
+              : CallNumbers(table.journal(), sender.rank, sender.communicator).of(sender.position);
   finding.sites = {{sender.row.site, SiteRole::subject, fmt::format("rank {}", sender.rank)}};
   if (receiver.row.site != sender.row.site) {
     finding.sites.push_back(

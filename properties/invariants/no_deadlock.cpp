@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/last_operation.hpp"
 #include "properties/diagnosis/message_tags.hpp"
 #include "properties/diagnosis/remedy.hpp"
@@ -22,6 +23,15 @@ std::string group_label(const OperationTable& table, const Operation& operation)
 
 std::string name_of_call(const OperationTable& table, const Operation& operation) {
   return std::string(name_of(called_kind(table.journal(), operation.row)));
+}
+
+// 0: it is no collective.
+int64_t number_of_call(const OperationTable& table, const Operation& operation) {
+  const auto number = [&] {
+    return CallNumbers(table.journal(), operation.rank, operation.communicator)
+        .of(operation.position);
+  };
+  return is_collective(operation.row.kind) ? number() : 0;
 }
 
 std::string text_of(const OperationTable& table, const Operation& operation) {
@@ -127,7 +137,7 @@ class Teller {
       action.operation =
           action.ranks.empty() ? text_of(table_, operation) : name_of_call(table_, operation);
       action.ranks.add(operation.rank);
-      action.call = is_collective(operation.row.kind) ? operation.position + 1 : 0;
+      action.call = number_of_call(table_, operation);
       action.site = operation.row.site;
     }
     for (const auto& [key, action] : did) {
@@ -137,7 +147,7 @@ class Teller {
               [](const auto& a, const auto& b) { return a.ranks < b.ranks; });
     const Operation& first = table_[operations.front()];
     finding.group = group_label(table_, first);
-    finding.call = is_collective(first.row.kind) ? first.position + 1 : 0;
+    finding.call = number_of_call(table_, first);
     std::set<SiteId> told;
     for (const size_t number : operations) {
       const Operation& operation = table_[number];

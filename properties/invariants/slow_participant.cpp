@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "properties/diagnosis/calls.hpp"
+#include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/remedy.hpp"
 
 namespace lockstep {
@@ -66,7 +66,7 @@ std::vector<Arrival> arrivals_of(const Journal& journal, const Communicator& com
   return arrivals;
 }
 
-Finding finding_of(const std::string& group, int64_t position, const Arrival& arrival, Time timeout,
+Finding finding_of(const std::string& group, int64_t number, const Arrival& arrival, Time timeout,
                    bool measured) {
   const std::string wait =
       measured ? "too late" : time_text(arrival.wait().count()) + " after the others";
@@ -76,11 +76,11 @@ Finding finding_of(const std::string& group, int64_t position, const Arrival& ar
                   name_of(arrival.call.kind), wait, time_text(timeout.count())));
   finding.ranks = RankSet{arrival.last_rank};
   finding.group = group;
-  finding.call = position + 1;
-  finding.sites.push_back({arrival.call.site, SiteRole::subject,
-                           fmt::format("call {} of group {}", position + 1, group)});
+  finding.call = number;
+  finding.sites.push_back(
+      {arrival.call.site, SiteRole::subject, fmt::format("call {} of group {}", number, group)});
   finding.did.push_back(
-      {RankSet{arrival.last_rank}, position + 1, text_of(arrival.call), arrival.call.site});
+      {RankSet{arrival.last_rank}, number, text_of(arrival.call), arrival.call.site});
   finding.when = measured ? "" : fmt::format("at {}", time_text(arrival.first.count()));
   finding.follows.push_back(
       fmt::format("the timeout ends the other ranks after {}", time_text(timeout.count())));
@@ -111,8 +111,9 @@ std::vector<Finding> no_slow_participant(const RunResult& run, const TimeLimits&
       }
     }
     for (const auto& [site, k] : worst) {
-      findings.push_back(finding_of(communicator.label, static_cast<int64_t>(k), arrivals[k],
-                                    timeout, run.times_measured));
+      const CallNumbers numbers(*run.journal, arrivals[k].last_rank, communicator.key);
+      findings.push_back(finding_of(communicator.label, numbers.of(static_cast<int64_t>(k)),
+                                    arrivals[k], timeout, run.times_measured));
     }
   }
   sort_findings(findings);

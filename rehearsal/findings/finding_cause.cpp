@@ -161,7 +161,7 @@ bool is_taken_apart(const OneRun& run, SiteId site) {
     if (journal.lanes(rank) == 0) {
       continue;
     }
-    const Decisions decisions(journal.lane(rank, 0), journal.sites);
+    const Decisions decisions(journal, rank, 0);
     for (const Decision& decision : decisions.all()) {
       if (decision.site == site &&
           by_turn.emplace(decision.turn, decision.value).first->second != decision.value) {

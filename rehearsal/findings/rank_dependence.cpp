@@ -57,7 +57,7 @@ std::set<SiteId> sites_decided_apart(const Journal& journal) {
     if (journal.lanes(rank) == 0) {
       continue;
     }
-    const Decisions decisions(journal.lane(rank, 0), journal.sites);
+    const Decisions decisions(journal, rank, 0);
     for (const Decision& decision : decisions.all()) {
       const auto [known, fresh] =
           first.emplace(std::pair(decision.site, decision.turn), decision.value);

@@ -21,10 +21,14 @@ struct Edge {
 
 /// Periods that repeat a row: it is one of theirs, or repeated within them.
 struct Repeated {
+  Time first{};  ///< by how much the first comes later
   Time period{};
   int64_t periods = 0;
   bool has_row = false;
-  size_t first_inner = 0;  ///< of those that repeat the row
+  size_t first_inner = 0;  ///< of those that repeat the row, up to `end_inner`
+  size_t end_inner = 0;
+
+  Time last() const { return first + period * (periods - 1); }
 };
 
 /// What a rank did, with what a simulation has left out put back.
@@ -52,17 +56,21 @@ class Edges {
     const Repeated& again = repeated[at];
     // What is repeated within may come later by so much.
     Time longest{};
-    for (size_t inner = again.first_inner; inner < at; ++inner) {
-      longest += repeated[inner].period * repeated[inner].periods;
+    for (size_t inner = again.first_inner; inner < again.end_inner; ++inner) {
+      longest += repeated[inner].last();
     }
-    const int64_t first = std::max<int64_t>(1, (begin_ - finish - longest) / again.period);
-    for (int64_t turn = first; turn <= again.periods && start + again.period * turn < end_;
-         ++turn) {
-      const Time by = again.period * turn;
+    const Time until_begin = begin_ - finish - longest - again.first;
+    const int64_t first =
+        again.period > Time{} ? std::max<int64_t>(0, until_begin / again.period) : 0;
+    for (int64_t turn = first; turn < again.periods; ++turn) {
+      const Time by = again.first + again.period * turn;
+      if (start + by >= end_) {
+        break;
+      }
       if (again.has_row) {
         add_once(activity, start + by, finish + by);
       }
-      for (size_t inner = again.first_inner; inner < at; ++inner) {
+      for (size_t inner = again.first_inner; inner < again.end_inner; ++inner) {
         add_again(activity, start + by, finish + by, repeated, inner);
       }
     }
@@ -122,8 +130,9 @@ class RepetitionsOfRows {
     for (size_t at = 0; at < all_.size(); ++at) {
       before.push_back(known_.size());
       if (times[at] > 0) {
-        known_.push_back({all_[at].period, all_[at].periods, has_row(all_[at]),
-                          before[static_cast<size_t>(all_[at].first_inner)]});
+        known_.push_back({all_[at].first, all_[at].period, all_[at].periods, has_row(all_[at]),
+                          before[static_cast<size_t>(all_[at].first_inner)],
+                          before[static_cast<size_t>(all_[at].end_inner)]});
       }
     }
   }

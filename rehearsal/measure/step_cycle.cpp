@@ -24,13 +24,14 @@ class BackwardSteps {
   void take(int64_t begin, int64_t end, size_t first, size_t last) {
     while (last > first && !is_full()) {
       const RepeatedRows& rows = repeated_[--last];
-      if (rows.end > begin) {
-        take_between(rows.end, end);
-        end = std::min(end, rows.end);
+      if (rows.row > begin) {
+        take_between(rows.row, end);
+        end = std::min(end, rows.row);
       }
       const size_t taken_before = taken_.size();
       for (int64_t period = 0; period < rows.periods && !is_full(); ++period) {
-        take(rows.begin, rows.end, static_cast<size_t>(rows.first_inner), last);
+        take(rows.begin, rows.end, static_cast<size_t>(rows.first_inner),
+             static_cast<size_t>(rows.end_inner));
         if (taken_.size() == taken_before) {
           break;  // no step ends in it
         }

@@ -46,7 +46,7 @@ void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>&
     const bool has_steps =
         std::ranges::any_of(steps, [&](const StepMark& step) { return ends_in(rows, step); });
     for (StepMark& step : steps) {  // a validation makes the step around it longer
-      if (has_steps && rows.end < step.rows.end) {
+      if (has_steps && rows.row < step.rows.end) {
         step.left_out += rows.period * rows.periods;
       }
     }

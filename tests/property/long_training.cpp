@@ -68,6 +68,22 @@ void go_over_ends_of_epochs(LongTraining& training) {
       "program: {training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}]}\n";
 }
 
+// Rows of the logger fall on other batches in each of several epochs, then on the same again.
+void log_across_epochs(LongTraining& training) {
+  training.batches = *rc::gen::inRange<int64_t>(20, 90);
+  training.epochs = *rc::gen::inRange<int64_t>(6, 40);
+  const int64_t every = *rc::gen::element<int64_t>(3, 4, 7, 9);
+  training.trainer = fmt::format(", log_every_n_steps: {}{}", every,
+                                 one_of({"", ", enable_checkpointing: false"}));
+  training.program =
+      "program: " +
+      one_of({"{training_step: [forward, {log: {name: loss, value: loss}}]}",
+              "{training_step: [forward, {log: {name: one, value: 1.25, on_epoch: true}}]}",
+              "{training_step: [forward, {log: {name: loss, value: loss, sync_dist: true}}], "
+              "validation_step: [forward, {log: {name: val, value: loss}}]}"}) +
+      "\n";
+}
+
 // Strategies that do something else from some step on, or every few steps.
 void count_steps(LongTraining& training) {
   training.ranks = *rc::gen::element(2, 4);
@@ -169,8 +185,8 @@ rc::Gen<LongTraining> long_trainings() {
     if (*rc::gen::element(true, true, false)) {
       training.trainer += ", accumulate_grad_batches: " + one_of({"2", "3", "4"});
     }
-    training.trainer += one_of({"", "", ", log_every_n_steps: 3", ", log_every_n_steps: 7"});
-    training.trainer += one_of({"", "", "", ", max_steps: 137", ", max_steps: 37"});
+    training.trainer += one_of({"", "", ", log_every_n_steps: 3", ", log_every_n_steps: 7"}) +
+                        one_of({"", "", "", ", max_steps: 137", ", max_steps: 37"});
     training.trainer += one_of({"", "", ", enable_checkpointing: false",
                                 ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 5}}]",
                                 ", callbacks: [{ModelCheckpoint: {every_n_epochs: 2}}]"});
@@ -197,6 +213,8 @@ rc::Gen<LongTraining> long_trainings() {
     training.program = program.empty() ? "" : "program: " + program + "\n";
     if (training.strategy.starts_with("deepspeed") && *rc::gen::element(true, false)) {
       go_over_ends_of_epochs(training);
+    } else if (*rc::gen::element(true, false, false, false)) {
+      log_across_epochs(training);
     }
     return training;
   });

@@ -30,14 +30,13 @@ std::vector<LeftOutStretch> left_out_stretches(const Journal& journal, int32_t r
     return stretches;
   }
   for (const RepeatedRows& rows : journal.repeated[static_cast<size_t>(rank)]) {
-    stretches.push_back(
-        {Time{}, rows.period, rows.periods, rows.begin, rows.end, rows.first_inner});
+    stretches.push_back({Time{}, rows});
   }
   size_t known = 0;
   size_t pending = 0;
   const auto place = [&](Time end) {
     for (size_t at = pending; at > known; --at) {
-      end -= stretches[at - 1].period * stretches[at - 1].periods;
+      end -= stretches[at - 1].rows.period * stretches[at - 1].rows.periods;
       stretches[at - 1].begin = end;
     }
     known = pending;
@@ -45,7 +44,7 @@ std::vector<LeftOutStretch> left_out_stretches(const Journal& journal, int32_t r
   const LaneJournal& lane = journal.lane(rank, 0);
   int64_t index = 0;
   lane.for_each([&](const Row& row) {
-    while (pending < stretches.size() && stretches[pending].end_row <= index) {
+    while (pending < stretches.size() && stretches[pending].rows.row <= index) {
       ++pending;
     }
     if (pending > known) {
@@ -72,7 +71,7 @@ Time simulated_moment(const std::vector<LeftOutStretch>& stretches, Time moment)
     if (moment >= last.end()) {
       break;
     }
-    moment = last.begin - last.period + Time((moment - last.begin).count() % last.period.count());
+    moment = last.repeats(moment);
     end = std::prev(behind);
   }
   return moment;

@@ -7,16 +7,16 @@
 
 namespace lockstep::cli {
 
-/// Time that was not simulated: it repeats the period that ends where it begins.
+/// Time that was not simulated: it repeats an earlier period.
 struct LeftOutStretch {
   Time begin{};
-  Time period{};
-  int64_t periods = 0;
-  int64_t first_row = 0;    ///< of the period that is repeated, on lane 0
-  int64_t end_row = 0;      ///< behind its last one
-  int64_t first_inner = 0;  ///< of the stretches that lie within that period
+  RepeatedRows rows;
 
-  Time end() const { return begin + period * periods; }
+  Time end() const { return begin + rows.period * rows.periods; }
+  /// The moment of the period that is repeated, which stands for one of the stretch.
+  Time repeats(Time moment) const {
+    return begin - rows.first + Time((moment - begin).count() % rows.period.count());
+  }
 };
 
 /// What a simulation has left out on one rank, in the order of time. `total`: of the whole run.

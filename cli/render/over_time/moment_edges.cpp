@@ -22,7 +22,12 @@ class EdgeCollector {
  public:
   EdgeCollector(const Journal& journal, int32_t as, const std::vector<LeftOutStretch>& stretches,
                 const std::vector<LeftOutStretch>& seen_by)
-      : journal_(journal), as_(as), stretches_(stretches), seen_by_(seen_by) {}
+      : journal_(journal), as_(as), stretches_(stretches), seen_by_(seen_by) {
+    for (size_t at = 0; at < std::min(stretches.size(), seen_by.size()); ++at) {
+      by_end_.push_back(at);
+    }
+    std::ranges::stable_sort(by_end_, {}, [this](size_t at) { return stretches_[at].rows.end; });
+  }
 
   void add_lane(const LaneJournal& lane, bool is_first) {
     int64_t index = 0;
@@ -45,23 +50,24 @@ class EdgeCollector {
                          ? MomentEdge::checkpoint
                          : static_cast<int>(kind);
     add_operation(done, what, Time{});
-    while (next_ < stretches_.size() && stretches_[next_].end_row <= index) {
+    while (next_ < stretches_.size() && stretches_[next_].rows.row <= index) {
       ++next_;
     }
     Time later{};
     for (size_t at = next_; index >= 0 && at < stretches_.size(); ++at) {
       const LeftOutStretch& stretch = stretches_[at];
-      if (stretch.end_row - rows_under_way > index || done.finish + later <= stretch.begin) {
+      if (stretch.rows.row - rows_under_way > index || done.finish + later <= stretch.begin) {
         break;
       }
-      later += stretch.period * stretch.periods;
+      later += stretch.rows.period * stretch.rows.periods;
       add_operation(done, what, later);
     }
-    for (size_t at = next_; index >= 0 && at < std::min(stretches_.size(), seen_by_.size()) &&
-                            stretches_[at].end_row - rows_under_way <= index;
-         ++at) {
-      if (index >= stretches_[at].first_row) {
-        repeat(done, what, stretches_[at], seen_by_[at]);
+    const auto end_of = [this](size_t at) { return stretches_[at].rows.end; };
+    auto behind = std::ranges::upper_bound(by_end_, index, {}, end_of);
+    for (; index >= 0 && behind != by_end_.end() && end_of(*behind) - rows_under_way <= index;
+         ++behind) {
+      if (index >= stretches_[*behind].rows.begin) {
+        repeat(done, what, stretches_[*behind], seen_by_[*behind]);
       }
     }
   }
@@ -69,13 +75,16 @@ class EdgeCollector {
   // In periods that this rank leaves out while the one that looks at it does something.
   void repeat(const Completion& done, int what, const LeftOutStretch& own,
               const LeftOutStretch& seen) {
+    const auto later = [&own](int64_t turn) {
+      return own.rows.first + own.rows.period * (turn - 1);
+    };
     int64_t first = 1;
-    for (; first < own.periods && done.issue + own.period * first < seen.begin; ++first) {
-      add_operation(done, what, own.period * first);
+    for (; first < own.rows.periods && done.issue + later(first) < seen.begin; ++first) {
+      add_operation(done, what, later(first));
     }
-    for (int64_t last = own.periods - 1;
-         last >= first && done.finish + own.period * last > seen.end(); --last) {
-      add_operation(done, what, own.period * last);
+    for (int64_t last = own.rows.periods - 1;
+         last >= first && done.finish + later(last) > seen.end(); --last) {
+      add_operation(done, what, later(last));
     }
   }
 
@@ -97,7 +106,8 @@ class EdgeCollector {
   int32_t as_;
   const std::vector<LeftOutStretch>& stretches_;
   const std::vector<LeftOutStretch>& seen_by_;
-  size_t next_ = 0;  ///< the first stretch that ends behind the row
+  std::vector<size_t> by_end_;  ///< stretches that another rank has as well
+  size_t next_ = 0;             ///< the first stretch behind the row
 };
 
 Phases phases_of(const Journal& journal, int32_t rank,
@@ -107,7 +117,7 @@ Phases phases_of(const Journal& journal, int32_t rank,
   auto next = stretches.begin();
   int64_t index = 0;
   lane.for_each([&](const Row& row) {
-    for (; next != stretches.end() && next->end_row == index; ++next) {
+    for (; next != stretches.end() && next->rows.row == index; ++next) {
       phases.leave_out(0);
     }
     if (row.row == RowKind::op && row.kind != OpKind::event && row.stream == compute_stream) {

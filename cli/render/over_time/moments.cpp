@@ -118,10 +118,9 @@ Moments::Moments(const RunResult& run, int32_t rank, const std::vector<int32_t>&
     }
   }
   for (const LeftOutStretch& stretch : stretches_) {
-    const MomentTimes before = until(stretch.begin);
-    MomentTimes period = before;
-    period -= until(stretch.begin - stretch.period);
-    of_stretches_.emplace_back(before, period);
+    const Time repeated = stretch.begin - stretch.rows.first;
+    of_stretches_.emplace_back(until(stretch.begin),
+                               between(repeated, repeated + stretch.rows.period));
   }
 }
 
@@ -148,15 +147,13 @@ MomentTimes Moments::until(Time moment) const {
   const auto& [before, period] = of_stretches_[static_cast<size_t>(last - stretches_.begin())];
   MomentTimes times = before;
   if (moment >= last->end()) {
-    times += period * last->periods;
+    times += period * last->rows.periods;
     times += simulated_until(moment);
     times -= simulated_until(last->end());
     return times;
   }
-  const Time into = moment - last->begin;
-  times += period * (into / last->period);
-  times += until(last->begin - last->period + Time(into.count() % last->period.count()));
-  times -= until(last->begin - last->period);
+  times += period * ((moment - last->begin) / last->rows.period);
+  times += between(last->repeats(last->begin), last->repeats(moment));
   return times;
 }
 

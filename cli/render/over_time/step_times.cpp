@@ -25,20 +25,24 @@ StepTimes::StepTimes(const OneRun& run, const std::vector<LeftOutStretch>& stret
                                      [row](const StepMark& mark) { return mark.rows.end <= row; }) -
         marks_.begin());
   };
-  std::vector<int64_t> left_out;  // steps, by stretch
+  std::vector<int64_t> left_out = {0};  // steps, in as many stretches as come before
+  const auto steps_before = [&](int64_t row, int64_t stretches_before) {
+    return static_cast<int64_t>(simulated_before(row)) +
+           left_out[static_cast<size_t>(stretches_before)];
+  };
   size_t done = 0;
   for (const LeftOutStretch& stretch : stretches_) {
-    const size_t here = simulated_before(stretch.end_row);
+    const RepeatedRows& rows = stretch.rows;
+    const size_t here = simulated_before(rows.row);
     add_simulated(done, here);
     done = std::max(done, here);
-    auto of_period = static_cast<int64_t>(here - simulated_before(stretch.first_row));
-    for (auto inner = static_cast<size_t>(stretch.first_inner); inner < left_out.size(); ++inner) {
-      of_period += left_out[inner];
-    }
-    left_out.push_back(of_period * stretch.periods);
+    const int64_t repeats = steps_before(rows.begin, rows.first_inner);
+    const int64_t of_period = steps_before(rows.end, rows.end_inner) - repeats;
+    const int64_t steps = of_period * rows.periods;
+    left_out.push_back(left_out.back() + steps);
     if (of_period > 0) {
-      segments_.push_back({steps_, left_out.back(), 0, &stretch, of_period});
-      steps_ += left_out.back();
+      segments_.push_back({steps_, steps, 0, &stretch, of_period, repeats});
+      steps_ += steps;
     }
   }
   add_simulated(done, marks_.size());
@@ -61,8 +65,9 @@ StepTimes::Source StepTimes::source_of(int64_t step) const {
     if (segment.stretch == nullptr) {
       return {segment.simulated + static_cast<size_t>(into), later};
     }
-    later += segment.stretch->period * (into / segment.of_period + 1);
-    step = segment.first - segment.of_period + into % segment.of_period;
+    const RepeatedRows& rows = segment.stretch->rows;
+    later += rows.first + rows.period * (into / segment.of_period);
+    step = segment.repeats + into % segment.of_period;
   }
 }
 

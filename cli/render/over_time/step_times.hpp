@@ -32,6 +32,7 @@ class StepTimes {
     size_t simulated = 0;                     ///< the first of them, by its place
     const LeftOutStretch* stretch = nullptr;  ///< null: simulated
     int64_t of_period = 0;
+    int64_t repeats = 0;  ///< the first step of the period that it repeats
   };
   /// A simulated step that is like it, and by how much later it comes.
   struct Source {

@@ -128,13 +128,14 @@ class RankCollector {
     next_left_out_ = 0;
     for (const RepeatedRows& rows : left_out_) {
       steps_at_.emplace(std::pair(rows.begin, rows.first_inner), 0);
+      steps_at_.emplace(std::pair(rows.end, rows.end_inner), 0);
     }
   }
 
   // Rows that were not simulated take their time, and count the steps that they repeat.
   void leave_out_before(int64_t index, HostSpans& host) {
     const auto ends = [&] {
-      return next_left_out_ < left_out_.size() && left_out_[next_left_out_].end == index;
+      return next_left_out_ < left_out_.size() && left_out_[next_left_out_].row == index;
     };
     const auto begin = steps_at_.lower_bound({index, 0});
     const bool begins = begin != steps_at_.end() && begin->first.first == index;
@@ -144,7 +145,7 @@ class RankCollector {
     add_group();
     Phases& phases =
         phases_.try_emplace(compute_stream.value, compute_stream.value, true).first->second;
-    const auto mark = [&] {  // a period that begins here, before what is left out next
+    const auto mark = [&] {  // a period that begins or ends here, before what is left out next
       const auto of_period = steps_at_.find({index, static_cast<int64_t>(next_left_out_)});
       if (of_period != steps_at_.end()) {
         of_period->second = phases.steps();
@@ -153,7 +154,7 @@ class RankCollector {
     for (mark(); ends(); mark()) {
       const RepeatedRows& rows = left_out_[next_left_out_++];
       const int64_t before = steps_at_[{rows.begin, rows.first_inner}];
-      const int64_t steps = (phases.steps() - before) * rows.periods;
+      const int64_t steps = (steps_at_[{rows.end, rows.end_inner}] - before) * rows.periods;
       phases.leave_out(steps);
       host.leave_out(steps, rows.period * rows.periods);
     }
@@ -263,7 +264,7 @@ class RankCollector {
   std::map<int32_t, Phases> phases_;           ///< by track
   std::span<const RepeatedRows> left_out_;     ///< of the lane
   size_t next_left_out_ = 0;
-  /// By the beginning of what is repeated: its first row, and its first inner entry.
+  /// By where a period that is repeated begins or ends: the row, and the entries before it.
   std::map<std::pair<int64_t, int64_t>, int64_t> steps_at_;
   std::vector<Span> group_;                                 ///< parts of the ticket at hand
   std::map<int32_t, std::pair<Bytes, int32_t>> allocated_;  ///< size and purpose

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <utility>
+
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
@@ -39,8 +42,9 @@ class EvaluationLoop {
   EvaluationKind kind_;
   LoggedResults results_;
   bool is_set_up_ = false;
-  std::optional<int64_t> loaded_in_epoch_;   ///< none: before any
-  std::map<int64_t, int64_t> seen_batches_;  ///< by loader; not those of the sanity check
+  std::optional<int64_t> loaded_in_epoch_;             ///< none: before any
+  std::map<std::pair<int64_t, bool>, int64_t> kinds_;  ///< by loader, of the sanity check or not
+  std::map<int64_t, int64_t> seen_batches_;            ///< by loader; not those of the sanity check
 };
 
 /// `trainer.validate`, `test` or `predict` on their own.

@@ -20,7 +20,8 @@ class FitLoop {
         settings_(training.program().trainer),
         results_(training.interpreter(), training.strategy(), training.program(), true),
         validation_(training, EvaluationKind::validate),
-        decisions_(training.program().repetition, training.rank().place()) {}
+        decisions_(training.program().repetition, training.rank().place()),
+        kind_(training.new_kind()) {}
 
   Program run();
 
@@ -52,6 +53,7 @@ class FitLoop {
   LoggedResults results_;
   EvaluationLoop validation_;
   CountedDecisions decisions_;
+  int64_t kind_;  ///< of windows, in epochs that do the same
   OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
@@ -129,6 +131,7 @@ std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) {
   }
   const Progress& progress = training_.progress;
   RepeatedBatches::Schedule schedule = RepeatedBatches::schedule_of(training_, schedules_end_);
+  schedule.kind = kind_;
   schedule.ahead = ahead;
   schedule.check_every = validates_in_this_epoch() ? val_check_batch_ : 0;
   schedule.check_phase = settings_.check_val_every_n_epoch == 0 ? progress.batches : 0;
@@ -347,6 +350,9 @@ Program FitLoop::epoch() {
     training_.checkpoints().set_used_of_epoch(number + 1 - first_batch_);
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);
+    if (progress.is_last_batch) {  // wherever rows of the logger fell
+      training_.rank().ends_period_alike(RepeatedEpochs::level);
+    }
     if (!keeps_outputs) {
       training_.outputs().clear();
     }

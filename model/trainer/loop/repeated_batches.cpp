@@ -29,9 +29,14 @@ RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
   const int64_t of_rows = schedule.window * std::max<int64_t>(1, schedule.log_every);
   const int64_t both = std::lcm(of_rows, std::max(schedule.window, schedule.decision_period));
   const int64_t length = schedule.decision_period > 0 && both <= schedule.batches ? both : of_rows;
-  if (length > schedule.window) {
-    rows_.emplace(training, 1, length);
+  if (length > schedule.window) {  // from row to row, wherever the first one falls
+    const int64_t first =
+        schedule.log_every > 0
+            ? batch_of_step(0, schedule.window, schedule.log_every, schedule.log_phase) + 1
+            : 0;
+    rows_.emplace(training, 1, length, first);
   }
+  schedule_.kind = passes_are_alike(training) ? schedule.kind : training.new_kind();
 }
 
 RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
@@ -89,7 +94,10 @@ void RepeatedBatches::look_for_change(int64_t number) {
   const int64_t alike = training_.strategy().steps_alike(schedule_.window);
   const int64_t most = (schedule_.batches - number) / schedule_.window + 1;
   next_change_ = alike > most ? TrainerSettings::no_limit : number + alike * schedule_.window;
-  last_change_ = alike == 0 ? number : last_change_;
+  if (alike == 0) {
+    last_change_ = number;
+    schedule_.kind = training_.new_kind();
+  }
 }
 
 int64_t RepeatedBatches::left_out(int64_t number) {
@@ -100,7 +108,8 @@ int64_t RepeatedBatches::left_out(int64_t number) {
     const bool was_alike = last_change_ <= before && next_different(before, with_logs) >= number &&
                            (decisions_.empty() || other >= number + loop.length());
     const int64_t next = next_different(number, with_logs);
-    return loop.left_out(number, was_alike, decisions_.empty() ? next : std::min(next, other));
+    return loop.left_out(number, was_alike, decisions_.empty() ? next : std::min(next, other),
+                         schedule_.kind);
   };
   if (rows_) {
     if (const int64_t left_out = asked(*rows_, false)) {

@@ -26,6 +26,7 @@ class RepeatedBatches {
     int64_t save_every = 0;       ///< steps between checkpoints; 0: none within the pass
     int64_t save_phase = 0;       ///< optimizer steps before this pass
     int64_t raises_at = -1;       ///< the batch in which a scheduler raises; before this pass: none
+    int64_t kind = 0;             ///< of windows, in all passes that do the same
   };
   /// `decisions`: of the batches of this pass, empty where there are none.
   RepeatedBatches(Training& training, const Schedule& schedule, std::vector<int64_t> decisions);

@@ -72,9 +72,6 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
   if (program.accumulates_itself) {  // over the ends of epochs
     length = std::lcm(length, window / std::gcd(batches, window));
   }
-  if (logs_rows(program)) {
-    comes_every(settings.log_every_n_steps);
-  }
   if (save_every(program) > 0) {
     comes_every(save_every(program));
   }
@@ -88,8 +85,12 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
       schedules_end == TrainerSettings::no_limit
           ? settings.max_epochs
           : training.progress.epoch + (schedules_end - training.progress.batches) / batches;
-  return length > settings.max_epochs ? std::nullopt
-                                      : std::optional<RepeatedEpochs>({training, length, end});
+  if (length > settings.max_epochs) {
+    return std::nullopt;
+  }
+  const bool differ = logs_rows(program) && length * steps % settings.log_every_n_steps != 0;
+  return RepeatedEpochs(training,
+                        {length, end, length * steps, differ ? settings.log_every_n_steps : 0});
 }
 
 void RepeatedEpochs::leave_out() {
@@ -98,7 +99,44 @@ void RepeatedEpochs::leave_out() {
   const int64_t last = last_alike();
   const int64_t other = decisions_.empty() ? last : next_other_decision(last);
   const bool decide_alike = decisions_.empty() || other >= std::min(last, epoch + loop_.length());
-  loop_.left_out(epoch, decide_alike && are_alike(before, epoch), other);
+  const bool was_alike = decide_alike && are_alike(before, epoch);
+  if (period_.log_every > 0 && epoch % loop_.length() == 0) {
+    leave_out_of_kinds(was_alike, other);
+  } else if (period_.log_every == 0) {
+    loop_.left_out(epoch, was_alike, other, kind_ << 32);
+  }
+}
+
+std::vector<int64_t> RepeatedEpochs::kinds_until(int64_t end) const {
+  constexpr int64_t most = 1 << 16;
+  const int64_t periods =
+      std::clamp<int64_t>((end - training_.progress.epoch) / loop_.length(), 0, most);
+  std::vector<int64_t> kinds(static_cast<size_t>(periods));
+  const int64_t phase = training_.progress.batches_that_stepped % period_.log_every;
+  for (int64_t period = 0; period < periods; ++period) {
+    kinds[static_cast<size_t>(period)] =
+        kind_ << 32 | (phase + period * period_.steps) % period_.log_every;
+  }
+  return kinds;
+}
+
+// One more row in some of them than in others.
+void RepeatedEpochs::leave_out_of_kinds(bool was_alike, int64_t end) {
+  int64_t& rows = training_.log().logger_row_count;
+  if (begun_) {
+    rows_of_kind_[begun_->first] = rows - begun_->second;
+  }
+  const std::vector<int64_t> kinds = kinds_until(end);
+  const int64_t rows_before = rows;
+  const int64_t left_out = loop_.left_out(training_.progress.epoch, was_alike, kinds);
+  if (left_out > 0) {
+    rows = rows_before;
+    for (int64_t period = 0; period < left_out / loop_.length(); ++period) {
+      rows += rows_of_kind_[kinds[static_cast<size_t>(period)]];
+    }
+  }
+  const auto next = static_cast<size_t>(left_out / loop_.length());
+  begun_ = next < kinds.size() ? std::optional(std::pair(kinds[next], rows)) : std::nullopt;
 }
 
 // The number of steps per epoch is known behind the first.
@@ -150,7 +188,7 @@ bool RepeatedEpochs::are_alike(int64_t epoch, int64_t other) const {
 int64_t RepeatedEpochs::last_alike() const {
   const TrainerSettings& settings = training_.program().trainer;
   const int64_t epoch = training_.progress.epoch;
-  int64_t end = std::min(settings.max_epochs, end_);
+  int64_t end = std::min(settings.max_epochs, period_.end);
   if (epoch > 0 && settings.max_steps != TrainerSettings::no_limit) {
     end = std::min(end, settings.max_steps / steps_of_epoch());
   }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/trainer/loop/counted_decisions.hpp"
@@ -22,11 +24,20 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last);
 /// world leaves out.
 class RepeatedEpochs {
  public:
-  /// `length`: epochs of a period. `end`: the first that differs from all before it.
-  RepeatedEpochs(Training& training, int64_t length, int64_t end)
+  static constexpr int32_t level = 2;
+
+  /// What comes again in periods of epochs.
+  struct Period {
+    int64_t epochs = 1;
+    int64_t end = 0;        ///< the first epoch that differs from all before it
+    int64_t steps = 0;      ///< of all of them, as the logger counts
+    int64_t log_every = 0;  ///< steps between rows, which fall on other batches; 0: on the same
+  };
+  RepeatedEpochs(Training& training, const Period& period)
       : training_(training),
-        loop_(training, 2, length),
-        end_(end),
+        loop_(training, level, period.epochs),
+        period_(period),
+        kind_(training.new_kind()),
         decisions_(training.program().repetition, training.rank().place()) {}
 
   /// Said before each epoch.
@@ -36,6 +47,9 @@ class RepeatedEpochs {
   bool are_alike(int64_t epoch, int64_t other) const;
   int64_t steps_of_epoch() const;
   int64_t last_alike() const;
+  /// Of the periods from this epoch on, until `end`: on which batches rows of the logger fall.
+  std::vector<int64_t> kinds_until(int64_t end) const;
+  void leave_out_of_kinds(bool was_alike, int64_t end);
   /// The first epoch from this one on that does not decide as the one a period before it, below
   /// `end`; a negative one decides like the first.
   int64_t next_other_decision(int64_t end);
@@ -43,9 +57,12 @@ class RepeatedEpochs {
 
   Training& training_;
   RepeatedLoop loop_;
-  int64_t end_;
+  Period period_;
+  int64_t kind_;
   CountedDecisions decisions_;
   std::vector<int64_t> decision_by_epoch_;
+  std::map<int64_t, int64_t> rows_of_kind_;           ///< that the logger got
+  std::optional<std::pair<int64_t, int64_t>> begun_;  ///< a kind, and the rows before it
 };
 
 /// `batches`: of an epoch. `schedules_end`: as batches_until_schedule_ends() counts. None: its

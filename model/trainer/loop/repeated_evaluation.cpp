@@ -7,8 +7,12 @@
 namespace lockstep {
 
 // Of batches that are prepared the first orders them all, and the last order none.
-RepeatedEvaluation::RepeatedEvaluation(Training& training, int64_t batches, int64_t ahead)
-    : loop_(training, 0, 1), first_(ahead > 0 ? 2 : 1), last_(batches - 1 - ahead) {
+RepeatedEvaluation::RepeatedEvaluation(Training& training, int64_t batches, int64_t ahead,
+                                       int64_t kind)
+    : loop_(training, 0, 1),
+      first_(ahead > 0 ? 2 : 1),
+      last_(batches - 1 - ahead),
+      kind_(passes_are_alike(training) ? kind : training.new_kind()) {
   CountedDecisions decisions(training.program().repetition, training.rank().place());
   if (training.program().repetition.batches && !decisions.empty()) {
     const Progress& progress = training.progress;
@@ -24,7 +28,7 @@ int64_t RepeatedEvaluation::left_out(int64_t number) {
     was_alike = was_alike && other > number;
     until = std::min(until, other);
   }
-  return loop_.left_out(number, was_alike, until);
+  return loop_.left_out(number, was_alike, until, kind_);
 }
 
 }  // namespace lockstep

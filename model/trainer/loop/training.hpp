@@ -77,6 +77,8 @@ class Training {
   void repeat_since(const Counted& earlier, int64_t times);
   /// Adds what is kept from one batch to the next beside what is counted.
   void remember(ProgramMemory& memory) const;
+  /// A kind of periods that no other loop has.
+  int64_t new_kind() { return ++kinds_; }
   bool has_validation() const;
   /// Some validation of this fit, beyond the sanity check, has come to its end.
   bool has_validated() const { return has_validated_; }
@@ -116,6 +118,7 @@ class Training {
   FitCheckpoints checkpoints_;
   TrainerStatements statements_;
   Stage stage_ = Stage::fit;
+  int64_t kinds_ = 0;
   bool has_validated_ = false;
 };
 

@@ -92,7 +92,7 @@ TEST_CASE("statements within a statement end with it") {
   journal.choice(0, inner, ChoiceKind::statement, 1);  // left by an exception
   journal.choice(0, outer, ChoiceKind::statement, 0);
   journal.call(0, OpKind::all_gather, gather);  // row 7
-  const Decisions decisions(journal.journal().lane(0, 0), journal.journal().sites);
+  const Decisions decisions(journal.journal(), 0, 0);
   const auto sites_at = [&](int64_t row) {
     std::vector<SiteId> sites;
     for (const Decision* statement : decisions.statements_at(row)) {

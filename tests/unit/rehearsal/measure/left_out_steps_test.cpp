@@ -12,9 +12,16 @@ std::vector<int64_t> times_of_row(const std::vector<RepeatedRows>& repeated, int
       repeated, [row](const RepeatedRows& rows) { return rows.begin <= row && row < rows.end; });
 }
 
+// Directly behind what is repeated; what was left out before, from an entry on, lies within it.
+RepeatedRows behind_itself(int64_t begin, int64_t end, int64_t periods, int64_t first_inner,
+                           int64_t end_inner) {
+  return {end, begin, end, periods, 1_us, 1_us, first_inner, end_inner};
+}
+
 TEST_CASE("a period that lies in another is repeated with it") {
   // Rows 0-9 twice more, then rows 0-19, in which that lies, three times more.
-  const std::vector<RepeatedRows> nested = {{0, 10, 2, 1_us, 0}, {0, 20, 3, 4_us, 0}};
+  const std::vector<RepeatedRows> nested = {behind_itself(0, 10, 2, 0, 0),
+                                            behind_itself(0, 20, 3, 0, 1)};
   CHECK(times_of_row(nested, 5) == std::vector<int64_t>{2, 9});
   CHECK(times_of_row(nested, 15) == std::vector<int64_t>{0, 3});
 }
@@ -22,11 +29,22 @@ TEST_CASE("a period that lies in another is repeated with it") {
 TEST_CASE("what is left out where a period begins lies in it, or before it") {
   // Rows 0-9 twice more, then rows 10-19 three times more. In the first list the period of the
   // second entry began before the first entry was left out, in the other list behind it.
-  const std::vector<RepeatedRows> within = {{0, 10, 2, 1_us, 0}, {10, 20, 3, 4_us, 0}};
-  const std::vector<RepeatedRows> behind = {{0, 10, 2, 1_us, 0}, {10, 20, 3, 4_us, 1}};
+  const std::vector<RepeatedRows> within = {behind_itself(0, 10, 2, 0, 0),
+                                            behind_itself(10, 20, 3, 0, 1)};
+  const std::vector<RepeatedRows> behind = {behind_itself(0, 10, 2, 0, 0),
+                                            behind_itself(10, 20, 3, 1, 1)};
   CHECK(times_of_row(within, 5) == std::vector<int64_t>{2, 6});
   CHECK(times_of_row(behind, 5) == std::vector<int64_t>{2, 0});
   CHECK(times_of_row(within, 15) == times_of_row(behind, 15));
+}
+
+TEST_CASE("a period that lies long ago is repeated with what was left out in it, and no more") {
+  // Rows 0-9 twice more, then rows 10-19 three times more; before row 40 rows 0-9 with those two.
+  const std::vector<RepeatedRows> apart = {behind_itself(0, 10, 2, 0, 0),
+                                           behind_itself(10, 20, 3, 1, 1),
+                                           {40, 0, 10, 1, 3_us, 9_us, 0, 1}};
+  CHECK(times_of_row(apart, 5) == std::vector<int64_t>{2, 0, 3});
+  CHECK(times_of_row(apart, 15) == std::vector<int64_t>{0, 3, 0});
 }
 
 Rehearsal predicted(const std::string& text) {

@@ -28,12 +28,13 @@ std::vector<StepMark> marks(const std::vector<int64_t>& ends) {
   return steps;
 }
 
-RepeatedRows repeated(int64_t begin, int64_t end, int64_t periods, int64_t first_inner) {
+RepeatedRows repeated(int64_t begin, int64_t end, int64_t periods, int64_t inner) {
   RepeatedRows rows;
+  rows.row = end;
   rows.begin = begin;
   rows.end = end;
   rows.periods = periods;
-  rows.first_inner = first_inner;
+  rows.end_inner = inner;
   return rows;
 }
 
@@ -46,9 +47,13 @@ TEST_CASE("steps that were left out are where they would have been") {
   CHECK(steps_from_last(twice, steps, 100) == std::vector<size_t>{3, 2, 1, 2, 1, 2, 1, 0});
   CHECK(steps_from_last(twice, steps, 4) == std::vector<size_t>{3, 2, 1, 2});
   // 0 1 [1 1] 2 [1 [1 1] 2] 3
-  const std::vector<RepeatedRows> nested = {repeated(10, 20, 2, 0), repeated(10, 30, 1, 0)};
+  const std::vector<RepeatedRows> nested = {repeated(10, 20, 2, 0), repeated(10, 30, 1, 1)};
   CHECK(steps_from_last(nested, steps, 100) == std::vector<size_t>{3, 2, 1, 1, 1, 2, 1, 1, 1, 0});
   CHECK(steps_from_last({}, {}, 5).empty());
+  // 0 1 [1 1] 2 [0 1 1 1] 3: before row 30 what lies long ago
+  std::vector<RepeatedRows> apart = {repeated(10, 20, 2, 0), repeated(0, 20, 1, 1)};
+  apart.back().row = 30;
+  CHECK(steps_from_last(apart, steps, 100) == std::vector<size_t>{3, 1, 1, 1, 0, 2, 1, 1, 1, 0});
 }
 
 TEST_CASE("the usual step is the mean over a cycle") {
