@@ -9,6 +9,8 @@ namespace {
 constexpr size_t states_max = 64;
 constexpr size_t bytes_max = size_t{32} << 20;
 constexpr size_t states_min = 8;
+constexpr int64_t transitions_max = 1 << 16;     // of a way
+constexpr int64_t transitions_of_kind_max = 64;  // where all are of one: ranks may take turns
 
 }  // namespace
 
@@ -41,6 +43,57 @@ void KnownStates::note(size_t from, Transition transition) {
   const bool is_same = known->to == transition.to && known->time == transition.time;
   transition.is_proven = is_same && (transition.is_proven || known->is_proven);
   *known = std::move(transition);
+}
+
+const KnownStates::Transition* KnownStates::transition(size_t from, const PeriodStart& start,
+                                                       int64_t at) const {
+  for (const Transition& each : states_[from].transitions) {
+    bool fits = each.is_proven && at + std::ssize(each.kinds) <= start.alike;
+    for (int64_t later = 0; fits && later < std::ssize(each.kinds); ++later) {
+      fits = start.kind_of(at + later) == each.kinds[static_cast<size_t>(later)];
+    }
+    if (fits) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<KnownStates::Way> KnownStates::way(size_t from, const PeriodStart& start,
+                                                 int64_t before, int64_t most) const {
+  const bool uniform = start.kinds == nullptr;
+  const int64_t transitions = uniform ? transitions_of_kind_max : transitions_max;
+  Way way;
+  size_t state = from;
+  size_t begin = from;
+  size_t kept = 0;
+  int64_t at = 0;
+  for (int64_t taken = 0; taken < transitions && at < before + most; ++taken) {
+    begin = at == before ? state : begin;
+    const Transition* const next = transition(state, start, at);
+    if (next == nullptr) {
+      break;
+    }
+    const auto ahead = std::ssize(next->kinds) - 1;
+    const int64_t end = at < before ? before : before + most;
+    const int64_t alike = std::min(start.alike_from(at), start.alike - at) - ahead;
+    const bool stays = next->to == state;
+    const int64_t times = stays ? std::clamp<int64_t>(alike, 1, end - at) : 1;
+    (at < before ? way.before : way.cycle).push_back({next, times});
+    at += times;
+    state = next->to;
+    if (at > before && state == begin) {
+      kept = way.cycle.size();
+      way.periods = at - before;
+      way.state = begin;
+      if (uniform) {
+        break;
+      }
+    }
+  }
+  way.cycle.resize(kept);
+  way.turns = uniform && kept > 0 ? most / way.periods : 1;
+  return kept > 0 && way.turns > 0 ? std::optional(std::move(way)) : std::nullopt;
 }
 
 }  // namespace lockstep::sim

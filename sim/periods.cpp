@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace lockstep::sim {
@@ -15,8 +16,6 @@ constexpr int64_t periods_kept = 1;
 constexpr int64_t kinds_kept = 8;
 /// Ranks that do the same may take turns.
 constexpr size_t periods_of_cycle_max = 8;
-/// Entries for a cycle whose periods lie apart.
-constexpr int64_t repeats_apart_max = 256;
 
 // A ticket that the lane has forgotten is done for good, however long ago that was.
 std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank) {
@@ -37,47 +36,68 @@ Time skipped_by(const RankState& rank) {
   return rank.skipped_times.empty() ? Time{} : rank.skipped_times.back().time;
 }
 
-// Transitions as periods that were simulated one after the other.
+// Transitions as periods that were simulated one after the other. `begin`: of the way.
 std::vector<RepeatedPeriods> repeated_periods(const KnownStates::Way& way, Time begin) {
+  for (const auto& [transition, times] : way.before) {
+    begin += transition->time * times;
+  }
   std::vector<RepeatedPeriods> repeated;
-  for (size_t at = 0; at < way.transitions.size(); ++at) {
-    const KnownStates::Transition& each = way.transitions[at];
-    const bool is_left_out = std::cmp_greater_equal(at, way.before);
-    if (is_left_out && !repeated.empty() && repeated.back().end == each.number) {
+  for (const auto& [transition, times] : way.cycle) {
+    const bool goes_on = !repeated.empty() && times == 1 && repeated.back().times == 1 &&
+                         repeated.back().end == transition->number &&
+                         !transition->is_behind_left_out;
+    if (goes_on) {
       ++repeated.back().end;
-      repeated.back().time += each.time;
-    } else if (is_left_out) {
-      repeated.push_back({each.number, each.number + 1, 1, each.time, begin - each.begin});
+      repeated.back().time += transition->time;
+    } else {
+      repeated.push_back({transition->number, transition->number + 1, times, transition->time,
+                          begin - transition->begin});
     }
-    begin += each.time;
+    begin += transition->time * times;
   }
   return repeated;
 }
 
-// The same ones again, and again.
-std::vector<RepeatedPeriods> together(const std::vector<RepeatedPeriods>& all) {
-  std::vector<RepeatedPeriods> merged;
+Time total_of(std::span<const RepeatedPeriods> all) {
+  Time total{};
   for (const RepeatedPeriods& each : all) {
-    if (!merged.empty() && merged.back().first == each.first && merged.back().end == each.end) {
-      ++merged.back().times;
-    } else {
-      merged.push_back(each);
-    }
+    total += each.entries_from ? Time{} : each.total();
   }
-  return merged;
+  return total;
 }
 
-// A cycle whose periods lie apart.
-std::vector<RepeatedPeriods> one_after_the_other(const std::vector<RepeatedPeriods>& cycle,
-                                                 int64_t times, Time time) {
-  std::vector<RepeatedPeriods> all;
-  for (int64_t turn = 0; turn < times; ++turn) {
-    for (RepeatedPeriods each : cycle) {
-      each.later += time * turn;
-      all.push_back(each);
-    }
+// How often the first `length` of them come, one after the other.
+int64_t turns_of_first(std::span<const RepeatedPeriods> all, size_t length) {
+  size_t end = length;
+  while (end < all.size() && all[end].does_as(all[end - length])) {
+    ++end;
   }
-  return all;
+  return static_cast<int64_t>(end / length);
+}
+
+// What comes again and again is said once, with how often it does.
+std::vector<RepeatedPeriods> folded(std::span<const RepeatedPeriods> all) {
+  constexpr size_t longest = 32;
+  std::vector<RepeatedPeriods> entries;
+  while (!all.empty()) {
+    size_t length = 1;
+    int64_t turns = 1;
+    for (size_t of = 1; of <= std::min(longest, all.size() / 2); ++of) {
+      const int64_t again = turns_of_first(all, of);
+      const bool is_better =
+          again > 1 && again * std::ssize(all.first(of)) > turns * static_cast<int64_t>(length);
+      length = is_better ? of : length;
+      turns = is_better ? again : turns;
+    }
+    const size_t from = entries.size();
+    entries.insert(entries.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length));
+    if (turns > 1) {
+      const Time time = total_of(all.first(length));
+      entries.push_back({0, 0, turns - 1, time, time, from});
+    }
+    all = all.subspan(length * static_cast<size_t>(turns));
+  }
+  return entries;
 }
 
 }  // namespace
@@ -97,6 +117,9 @@ int64_t Periods::begin(RankState& rank, const PeriodStart& start) {
   LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
   loop.alike = start.alike;
   loop.memory = words_of(start.memory, rank);
+  if (start.forgets) {
+    levels_[static_cast<size_t>(start.level)] = {};
+  }
   if (rank.place.rank.value == 0) {
     find_cycle(start);
   }
@@ -143,21 +166,27 @@ void Periods::find_cycle(const PeriodStart& start) {
       level.last.reset();
     }
   }
+  const LeftOut& own = first.loops[static_cast<size_t>(start.level)].left_out;
+  const bool leaves_out = own.periods > 0 && own.from == now.number;
+  if (leaves_out && !now.state) {  // decided at the beginning of an earlier one
+    now.state = level.planned;
+  }
   if (follows && level.last) {
     now.earlier = std::move(level.last->earlier);
     now.earlier.insert(now.earlier.begin(), level.last->state);
     now.earlier.resize(std::min(now.earlier.size(), periods_of_cycle_max));
     note_transition(level, start, now, room.from);
   }
-  int64_t left_out = 0;  // by rank 0, at once
-  if (now.state) {
+  if (now.state && !room.pending) {
     leave_out(start, now, room);
-    const LeftOut& own = first.loops[static_cast<size_t>(start.level)].left_out;
-    if (own.periods > 0 && own.from == now.number) {
-      left_out = own.periods;
-      now.time += own.time;
-      ++now.left_out;
-    }
+  }
+  int64_t left_out = 0;  // by rank 0, before it begins this one
+  if (own.periods > 0 && own.from == now.number) {
+    left_out = own.periods;
+    now.time += own.time;
+    ++now.left_out;
+    now.is_behind_left_out = true;
+    now.earlier.clear();
   }
   for (int64_t period = left_out; period < std::min(start.alike, left_out + kinds_kept); ++period) {
     now.kinds.push_back(start.kind_of(period));
@@ -183,43 +212,36 @@ void Periods::note_transition(Level& level, const PeriodStart& start, const Begu
   }
   // Where periods are of many kinds, what lies within them tells that the program is past its
   // beginning: it has repeated itself.
-  const bool has_repeated = !start.kinds.empty() && !last.is_first && now.left_out > last.left_out;
+  const bool has_repeated =
+      start.kinds != nullptr && !last.is_first && now.left_out > last.left_out;
   const bool is_proven = !level.submitted.insert(submitted).second || has_repeated;
   if (last.state && now.state) {
     level.known.note(*last.state, {std::move(kinds), *now.state, last.number, last.time,
-                                   now.time - last.time, is_proven});
+                                   now.time - last.time, last.is_behind_left_out, is_proven});
   }
 }
 
 void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& room) {
-  const auto kind_of = [&start](int64_t period) { return start.kind_of(period); };
-  const Level& level = levels_[static_cast<size_t>(start.level)];
-  const std::optional<KnownStates::Way> way = level.known.way(
-      *now.state, room.from - now.number, room.periods, start.alike, start.kinds.empty(), kind_of);
+  Level& level = levels_[static_cast<size_t>(start.level)];
+  const std::optional<KnownStates::Way> way =
+      level.known.way(*now.state, start, room.from - now.number, room.periods);
   if (!way) {
     return;
   }
-  const int64_t cycle = way->cycle();
-  std::vector<RepeatedPeriods> repeated = together(repeated_periods(*way, now.time));
-  Time time{};
-  for (const RepeatedPeriods& each : repeated) {
-    time += each.time * each.times;
-  }
-  int64_t times = way->times;
-  const auto before = static_cast<size_t>(cycle - 1);
-  const bool has_just_been = before < now.earlier.size() && now.earlier[before] == now.state;
-  if (start.kinds.empty() && has_just_been) {
-    repeated = {{room.from - cycle, room.from, times, time, time}};
-  } else if (times > 1 && repeated.size() == 1) {
-    repeated.front().times = times;
-  } else if (times > 1) {
-    times = std::min(times, std::max<int64_t>(1, repeats_apart_max / std::ssize(repeated)));
-    repeated = one_after_the_other(repeated, times, time);
+  level.planned = way->state;
+  const std::vector<RepeatedPeriods> cycle = repeated_periods(*way, now.time);
+  const Time time = total_of(cycle);
+  std::vector<RepeatedPeriods> repeated = folded(cycle);
+  const auto before = static_cast<size_t>(way->periods - 1);
+  if (start.kinds == nullptr && before < now.earlier.size() && now.earlier[before] == now.state) {
+    repeated = {{room.from - way->periods, room.from, way->turns, time, time}};
+  } else if (way->turns > 1) {
+    repeated.push_back({0, 0, way->turns - 1, time, time, 0});
   }
   const auto shared = std::make_shared<const std::vector<RepeatedPeriods>>(std::move(repeated));
   for (RankState& rank : world_.ranks) {
-    rank.loops[static_cast<size_t>(start.level)].left_out = {room.from, cycle * times, shared,
-                                                             time * times};
+    rank.loops[static_cast<size_t>(start.level)].left_out = {room.from, way->periods * way->turns,
+                                                             shared, time * way->turns};
   }
 }
 
@@ -262,7 +284,14 @@ void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& lef
   }
   std::vector<RepeatedRows>& entries = journal_->repeated[rank.place.rank.value];
   LoopState::Mark& here = loop.marks.back();
+  const int64_t first_entry = std::ssize(entries);
   for (const RepeatedPeriods& each : *left_out.repeated) {
+    if (each.entries_from) {  // what has just been put back
+      entries.push_back({here.row, here.row, here.row, each.times, each.time, each.later,
+                         first_entry + static_cast<int64_t>(*each.entries_from),
+                         std::ssize(entries)});
+      continue;
+    }
     const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
     const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
     entries.push_back({here.row, begin.row, end.row, each.times, each.time, each.later,

@@ -39,6 +39,7 @@ class Periods {
   struct Begun {
     int64_t number = 0;
     bool is_first = false;
+    bool is_behind_left_out = false;  ///< periods were left out at its beginning
     std::optional<size_t> state;
     /// Those in which the periods before it began, the newest first, as far as each followed
     /// another.
@@ -51,6 +52,7 @@ class Periods {
   struct Level {
     KnownStates known;
     std::optional<Begun> last;
+    std::optional<size_t> planned;  ///< the state in which what is left out next will begin
     std::unordered_set<uint64_t> submitted;  ///< what a period of a kind did
   };
   /// Which periods may be left out: from the first on that no rank has begun, so that the calls of

@@ -56,10 +56,10 @@ std::optional<Price> price_of(const Rehearsal& rehearsal) {
 
 // Spare nodes that an elastic launcher keeps for failures are paid for, too.
 int64_t nodes_paid_for(const Rehearsal& rehearsal) {
-  const int64_t used = rehearsal.scenario->is_bare_program()
-                           ? int64_t{rehearsal.run.machine.cluster.nodes}
-                           : nodes_used(rehearsal.run.preparation,
-                                        rehearsal.run.preparation.placement.nodes);
+  const int64_t used =
+      rehearsal.scenario->is_bare_program()
+          ? int64_t{rehearsal.run.machine.cluster.nodes}
+          : nodes_used(rehearsal.run.preparation, rehearsal.run.preparation.placement.nodes);
   const std::optional<ClusterSpec>& spec = rehearsal.scenario->cluster;
   if (rehearsal.results.elastic && spec && spec->nodes) {
     return std::max(used, spec->nodes->value);

@@ -240,17 +240,39 @@ std::vector<size_t> like_steps(const std::vector<StepMark>& steps,
   return order;
 }
 
-/// Of steps in order, each as often as it was taken: the lower one of the middle.
-size_t weighted_median(const std::vector<StepMark>& steps, const std::vector<size_t>& order) {
-  int64_t all = 0;
+/// A step as it was taken so many times.
+struct TakenStep {
+  size_t step = 0;
+  Time length{};
+  int64_t times = 1;
+};
+
+std::vector<TakenStep> taken_steps(const std::vector<StepMark>& steps,
+                                   const std::vector<size_t>& order) {
+  std::vector<TakenStep> taken;
   for (const size_t step : order) {
-    all += steps[step].times;
+    for (const auto& [length, times] : steps[step].lengths) {
+      taken.push_back({step, length, times});
+    }
+    if (steps[step].lengths.empty()) {
+      taken.push_back({step, steps[step].finish - steps[step - 1].finish});
+    }
+  }
+  std::ranges::stable_sort(taken, {}, &TakenStep::length);
+  return taken;
+}
+
+/// Of steps in order: the lower one of the middle.
+TakenStep weighted_median(const std::vector<TakenStep>& order) {
+  int64_t all = 0;
+  for (const TakenStep& each : order) {
+    all += each.times;
   }
   int64_t before = (all - 1) / 2;
-  for (const size_t step : order) {
-    before -= steps[step].times;
+  for (const TakenStep& each : order) {
+    before -= each.times;
     if (before < 0) {
-      return step;
+      return each;
     }
   }
   return order.back();
@@ -276,21 +298,19 @@ std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
   if (steps.size() == 1) {
     return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0};
   }
-  std::vector<size_t> order = like_steps(steps, samples);
-  const auto gap = [&](size_t step) { return steps[step].left_out - steps[step - 1].left_out; };
-  const auto length = [&](size_t step) {
-    return steps[step].finish - steps[step - 1].finish - gap(step);
+  const std::vector<TakenStep> order = taken_steps(steps, like_steps(steps, samples));
+  TakenStep median = weighted_median(order);
+  const auto is_whole = [&steps](const TakenStep& each) {
+    return steps[each.step].finish - steps[each.step - 1].finish == each.length;
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t left, size_t right) { return length(left) < length(right); });
-  size_t median = weighted_median(steps, order);
-  if (gap(median) != Time{}) {  // what began before it is far away; another shows the same
-    const auto whole = std::ranges::find_if(
-        order, [&](size_t step) { return length(step) == length(median) && gap(step) == Time{}; });
+  if (!is_whole(median)) {  // what began before it is far away; another shows the same
+    const auto whole = std::ranges::find_if(order, [&](const TakenStep& each) {
+      return each.length == median.length && is_whole(each);
+    });
     median = whole == order.end() ? median : *whole;
   }
-  return SteadyStep{steps[median - 1].finish + gap(median), steps[median].finish,
-                    steps[median].rows, true, median};
+  const StepMark& step = steps[median.step];
+  return SteadyStep{step.finish - median.length, step.finish, step.rows, true, median.step};
 }
 
 Results measure(const OneRun& run) {

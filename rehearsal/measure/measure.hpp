@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "rehearsal/results.hpp"
@@ -16,6 +17,9 @@ struct StepMark {
   Time finish{};      ///< of its last optimizer kernel; without one, of what was submitted last
   int64_t times = 1;  ///< that it was taken: with it stand those that a simulation left out
   Time left_out{};    ///< how long all took that were left out before it
+  /// How long it took since the end of the step before, and how often. Empty: once, and the step
+  /// before it is that of the list.
+  std::vector<std::pair<Time, int64_t>> lengths{};
 };
 /// A step is a run of optimizer kernels without a forward between them. A rank that owns nothing
 /// has no such kernels, and its step ends where the trainer has taken it; so does that of a stage

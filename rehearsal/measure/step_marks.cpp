@@ -5,6 +5,7 @@
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/step_lengths.hpp"
 
 namespace lockstep::cli {
 
@@ -33,15 +34,10 @@ void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>&
     return;
   }
   const std::vector<RepeatedRows>& repeated = journal.repeated[static_cast<size_t>(rank)];
+  count_lengths(repeated, steps);
   const auto ends_in = [](const RepeatedRows& rows, const StepMark& step) {
     return rows.begin < step.rows.end && step.rows.end <= rows.end;
   };
-  for (StepMark& step : steps) {
-    for (const int64_t times :
-         times_repeated(repeated, [&](const RepeatedRows& rows) { return ends_in(rows, step); })) {
-      step.times += times;
-    }
-  }
   for (const RepeatedRows& rows : repeated) {
     const bool has_steps =
         std::ranges::any_of(steps, [&](const StepMark& step) { return ends_in(rows, step); });

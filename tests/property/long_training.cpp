@@ -163,10 +163,7 @@ rc::Gen<LongTraining> long_trainings() {
     LongTraining training;
     training.ranks = *rc::gen::element(1, 2, 2, 3, 4);
     const bool on_gpus = *rc::gen::element(true, true, false);
-    training.cluster = !on_gpus
-                           ? "{preset: cpu}"
-                           : one_of({"{preset: dgx-a100, nodes: 1}", "{preset: dgx-a100, nodes: 1}",
-                                     "{preset: dgx-a100, nodes: 1}"});
+    training.cluster = on_gpus ? "{preset: dgx-a100, nodes: 1}" : "{preset: cpu}";
     training.accelerator = on_gpus ? "gpu" : "cpu";
     std::vector<std::string> strategies = {"ddp", "ddp", "ddp_find_unused_parameters_true"};
     if (on_gpus) {

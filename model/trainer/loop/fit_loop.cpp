@@ -54,6 +54,8 @@ class FitLoop {
   EvaluationLoop validation_;
   CountedDecisions decisions_;
   int64_t kind_;  ///< of windows, in epochs that do the same
+  RepeatedLoop::RowsByKind rows_of_windows_;
+  RepeatedLoop::RowsByKind rows_of_epochs_;
   OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
@@ -98,7 +100,7 @@ Program FitLoop::epochs() {
   std::optional<RepeatedEpochs> repeated =
       training_.progress.resumed_batch > 0
           ? std::nullopt
-          : repeated_epochs(training_, available_batches_, schedules_end_);
+          : repeated_epochs(training_, available_batches_, schedules_end_, rows_of_epochs_);
   while (!is_done()) {
     if (repeated &&
         training_.strategy().steps_alike(settings_.accumulate_grad_batches) == all_steps) {
@@ -138,7 +140,8 @@ std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) {
   return RepeatedBatches(
       training_, schedule,
       decisions_.of_pass({progress.epoch, 0, progress.global_step, progress.num_batches},
-                         schedule.window));
+                         schedule.window),
+      rows_of_windows_);
 }
 
 Program FitLoop::sanity_check() {

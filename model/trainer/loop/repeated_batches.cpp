@@ -21,20 +21,16 @@ int64_t batch_of_step(int64_t number, int64_t window, int64_t every, int64_t pha
 }  // namespace
 
 RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
-                                 std::vector<int64_t> decisions)
+                                 std::vector<int64_t> decisions, RepeatedLoop::RowsByKind& rows)
     : training_(training),
       schedule_(schedule),
-      windows_(training, 0, schedule.window),
+      windows_(training, 0, schedule.window, &rows),
       decisions_(std::move(decisions)) {
   const int64_t of_rows = schedule.window * std::max<int64_t>(1, schedule.log_every);
   const int64_t both = std::lcm(of_rows, std::max(schedule.window, schedule.decision_period));
   const int64_t length = schedule.decision_period > 0 && both <= schedule.batches ? both : of_rows;
-  if (length > schedule.window) {  // from row to row, wherever the first one falls
-    const int64_t first =
-        schedule.log_every > 0
-            ? batch_of_step(0, schedule.window, schedule.log_every, schedule.log_phase) + 1
-            : 0;
-    rows_.emplace(training, 1, length, first);
+  if (length > schedule.window && !decisions_.empty()) {
+    decided_.emplace(training, 1, length);
   }
   schedule_.kind = passes_are_alike(training) ? schedule.kind : training.new_kind();
 }
@@ -100,23 +96,43 @@ void RepeatedBatches::look_for_change(int64_t number) {
   }
 }
 
+int64_t RepeatedBatches::steps_until_row(int64_t window) const {
+  const int64_t before = schedule_.log_phase + number_ / schedule_.window + window;
+  return schedule_.log_every - before % schedule_.log_every;
+}
+
+int64_t RepeatedBatches::kind_of(int64_t window) const {
+  const bool gives_row = schedule_.log_every > 0 && steps_until_row(window) == 1;
+  return schedule_.kind << 1 | (gives_row ? 1 : 0);
+}
+
+int64_t RepeatedBatches::alike_from(int64_t window) const {
+  return schedule_.log_every > 0 ? std::max<int64_t>(1, steps_until_row(window) - 1)
+                                 : schedule_.batches;
+}
+
+// Between decisions, rows of the logger are a difference; a loop around it has them in itself.
+int64_t RepeatedBatches::left_out_by(RepeatedLoop& loop, int64_t number, bool with_logs) {
+  const int64_t before = std::max<int64_t>(0, number - loop.length());
+  const int64_t other = next_other_decision(decisions_, number, loop.length());
+  const bool was_alike = last_change_ <= before && next_different(before, with_logs) >= number &&
+                         (decisions_.empty() || other >= number + loop.length());
+  const int64_t next = next_different(number, with_logs);
+  if (decisions_.empty()) {
+    return loop.left_out(number, was_alike, next, *this);
+  }
+  return loop.left_out(number, was_alike, std::min(next, other), schedule_.kind << 1);
+}
+
 int64_t RepeatedBatches::left_out(int64_t number) {
   look_for_change(number);
-  const auto asked = [&](RepeatedLoop& loop, bool with_logs) {
-    const int64_t before = std::max<int64_t>(0, number - loop.length());
-    const int64_t other = next_other_decision(decisions_, number, loop.length());
-    const bool was_alike = last_change_ <= before && next_different(before, with_logs) >= number &&
-                           (decisions_.empty() || other >= number + loop.length());
-    const int64_t next = next_different(number, with_logs);
-    return loop.left_out(number, was_alike, decisions_.empty() ? next : std::min(next, other),
-                         schedule_.kind);
-  };
-  if (rows_) {
-    if (const int64_t left_out = asked(*rows_, false)) {
+  number_ = number;
+  if (decided_) {
+    if (const int64_t left_out = left_out_by(*decided_, number, false)) {
       return left_out;
     }
   }
-  return asked(windows_, true);
+  return left_out_by(windows_, number, !decisions_.empty());
 }
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@ namespace lockstep {
 
 /// Batches of one pass over the training data that do the same as those before them. It tells the
 /// world, and goes on behind the batches that the world leaves out.
-class RepeatedBatches {
+class RepeatedBatches final : PeriodKinds {
  public:
   /// What interrupts the repetition, by batch of this pass. Where it never comes: no_limit.
   struct Schedule {
@@ -28,8 +28,10 @@ class RepeatedBatches {
     int64_t raises_at = -1;       ///< the batch in which a scheduler raises; before this pass: none
     int64_t kind = 0;             ///< of windows, in all passes that do the same
   };
-  /// `decisions`: of the batches of this pass, empty where there are none.
-  RepeatedBatches(Training& training, const Schedule& schedule, std::vector<int64_t> decisions);
+  /// `decisions`: of the batches of this pass, empty where there are none. `rows`: by kind of
+  /// window; outlives it.
+  RepeatedBatches(Training& training, const Schedule& schedule, std::vector<int64_t> decisions,
+                  RepeatedLoop::RowsByKind& rows);
   /// What the training itself says of the pass that begins: all but `ahead` and `check_`.
   /// `schedules_end`: as batches_until_schedule_ends() counts.
   static Schedule schedule_of(const Training& training, int64_t schedules_end);
@@ -42,13 +44,20 @@ class RepeatedBatches {
   void look_for_change(int64_t number);
   /// The first batch from `number` on that differs; `with_logs`: a row of the logger counts.
   int64_t next_different(int64_t number, bool with_logs) const;
+  /// Of a window from the present one on: whether the logger gets a row.
+  int64_t kind_of(int64_t window) const override;
+  int64_t alike_from(int64_t window) const override;
+  /// Steps until the logger gets the next row, that of the window included.
+  int64_t steps_until_row(int64_t window) const;
+  int64_t left_out_by(RepeatedLoop& loop, int64_t number, bool with_logs);
 
   Training& training_;
   Schedule schedule_;
   int64_t next_change_ = TrainerSettings::no_limit;  ///< of what the strategy does: its first batch
   int64_t last_change_ = 0;
+  int64_t number_ = 0;  ///< of the batch that begins
   RepeatedLoop windows_;
-  std::optional<RepeatedLoop> rows_;  ///< from one row of the logger, or decision, to the next
+  std::optional<RepeatedLoop> decided_;  ///< from decision to decision, and row to row
   std::vector<int64_t> decisions_;
 };
 

@@ -17,9 +17,7 @@ bool saves_checkpoints(const TrainingProgram& program) {
   });
 }
 
-bool are_as_long(int64_t number, int64_t other) {
-  return std::to_string(number).size() == std::to_string(other).size();
-}
+int64_t digits_of(int64_t number) { return std::ssize(std::to_string(number)); }
 
 }  // namespace
 
@@ -50,7 +48,8 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last) {
 // An epoch does what another does where neither is cut short, and both stand alike to what comes
 // in every n-th epoch or step.
 std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches,
-                                              int64_t schedules_end) {
+                                              int64_t schedules_end,
+                                              RepeatedLoop::RowsByKind& rows) {
   const TrainingProgram& program = training.program();
   const TrainerSettings& settings = program.trainer;
   const int64_t window = settings.accumulate_grad_batches;
@@ -89,8 +88,8 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
     return std::nullopt;
   }
   const bool differ = logs_rows(program) && length * steps % settings.log_every_n_steps != 0;
-  return RepeatedEpochs(training,
-                        {length, end, length * steps, differ ? settings.log_every_n_steps : 0});
+  return RepeatedEpochs(
+      training, {length, end, length * steps, differ ? settings.log_every_n_steps : 0}, rows);
 }
 
 void RepeatedEpochs::leave_out() {
@@ -100,43 +99,22 @@ void RepeatedEpochs::leave_out() {
   const int64_t other = decisions_.empty() ? last : next_other_decision(last);
   const bool decide_alike = decisions_.empty() || other >= std::min(last, epoch + loop_.length());
   const bool was_alike = decide_alike && are_alike(before, epoch);
-  if (period_.log_every > 0 && epoch % loop_.length() == 0) {
-    leave_out_of_kinds(was_alike, other);
-  } else if (period_.log_every == 0) {
-    loop_.left_out(epoch, was_alike, other, kind_ << 32);
-  }
+  loop_.left_out(epoch, was_alike, other, *this);
 }
 
-std::vector<int64_t> RepeatedEpochs::kinds_until(int64_t end) const {
-  constexpr int64_t most = 1 << 16;
-  const int64_t periods =
-      std::clamp<int64_t>((end - training_.progress.epoch) / loop_.length(), 0, most);
-  std::vector<int64_t> kinds(static_cast<size_t>(periods));
-  const int64_t phase = training_.progress.batches_that_stepped % period_.log_every;
-  for (int64_t period = 0; period < periods; ++period) {
-    kinds[static_cast<size_t>(period)] =
-        kind_ << 32 | (phase + period * period_.steps) % period_.log_every;
-  }
-  return kinds;
+// On which batches rows of the logger fall, and how long the names of checkpoints are.
+int64_t RepeatedEpochs::kind_of(int64_t period) const {
+  const Progress& progress = training_.progress;
+  const int64_t steps = progress.batches_that_stepped + period * period_.steps;
+  const int64_t rows = period_.log_every > 0 ? steps % period_.log_every : 0;
+  return kind_ << 48 | lengths_of_names(progress.epoch + period * loop_.length()) << 32 | rows;
 }
 
-// One more row in some of them than in others.
-void RepeatedEpochs::leave_out_of_kinds(bool was_alike, int64_t end) {
-  int64_t& rows = training_.log().logger_row_count;
-  if (begun_) {
-    rows_of_kind_[begun_->first] = rows - begun_->second;
-  }
-  const std::vector<int64_t> kinds = kinds_until(end);
-  const int64_t rows_before = rows;
-  const int64_t left_out = loop_.left_out(training_.progress.epoch, was_alike, kinds);
-  if (left_out > 0) {
-    rows = rows_before;
-    for (int64_t period = 0; period < left_out / loop_.length(); ++period) {
-      rows += rows_of_kind_[kinds[static_cast<size_t>(period)]];
-    }
-  }
-  const auto next = static_cast<size_t>(left_out / loop_.length());
-  begun_ = next < kinds.size() ? std::optional(std::pair(kinds[next], rows)) : std::nullopt;
+int64_t RepeatedEpochs::alike_from(int64_t period) const {
+  const int64_t epoch = training_.progress.epoch + period * loop_.length();
+  return period_.log_every > 0
+             ? 1
+             : std::max<int64_t>(1, (last_like(epoch, period_.end) - epoch) / loop_.length());
 }
 
 // The number of steps per epoch is known behind the first.
@@ -175,13 +153,19 @@ int64_t RepeatedEpochs::steps_of_epoch() const {
   return progress.epoch == 0 ? 0 : std::max<int64_t>(1, progress.global_step / progress.epoch);
 }
 
-// Names of checkpoints, which strategies send, hold the numbers of epoch and step.
-bool RepeatedEpochs::are_alike(int64_t epoch, int64_t other) const {
+// Names of checkpoints, which strategies send, hold the numbers of epoch and step: 5 bits a number.
+int64_t RepeatedEpochs::lengths_of_names(int64_t epoch) const {
+  if (!saves_checkpoints(training_.program())) {
+    return 0;
+  }
   const int64_t steps = steps_of_epoch();
   const bool within = save_every(training_.program()) > 0;
-  return !saves_checkpoints(training_.program()) ||
-         (are_as_long(epoch, other) && are_as_long((epoch + 1) * steps, (other + 1) * steps) &&
-          (!within || are_as_long(epoch * steps, other * steps)));
+  return digits_of(epoch) << 10 | digits_of((epoch + 1) * steps) << 5 |
+         (within ? digits_of(epoch * steps) : 0);
+}
+
+bool RepeatedEpochs::are_alike(int64_t epoch, int64_t other) const {
+  return lengths_of_names(epoch) == lengths_of_names(other);
 }
 
 // Behind the last epoch that goes on like the present one, and that max_steps does not cut short.
@@ -192,6 +176,10 @@ int64_t RepeatedEpochs::last_alike() const {
   if (epoch > 0 && settings.max_steps != TrainerSettings::no_limit) {
     end = std::min(end, settings.max_steps / steps_of_epoch());
   }
+  return last_like(epoch, end);
+}
+
+int64_t RepeatedEpochs::last_like(int64_t epoch, int64_t end) const {
   int64_t last = epoch;
   int64_t differs = end;
   while (last < differs) {  // those between two that are alike are alike as well

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "model/trainer/loop/counted_decisions.hpp"
@@ -22,7 +20,7 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last);
 
 /// Epochs of a fit that do the same as those before them. It tells the world, and counts what the
 /// world leaves out.
-class RepeatedEpochs {
+class RepeatedEpochs final : PeriodKinds {
  public:
   static constexpr int32_t level = 2;
 
@@ -33,9 +31,10 @@ class RepeatedEpochs {
     int64_t steps = 0;      ///< of all of them, as the logger counts
     int64_t log_every = 0;  ///< steps between rows, which fall on other batches; 0: on the same
   };
-  RepeatedEpochs(Training& training, const Period& period)
+  /// `rows`: by kind of period; outlives it.
+  RepeatedEpochs(Training& training, const Period& period, RepeatedLoop::RowsByKind& rows)
       : training_(training),
-        loop_(training, level, period.epochs),
+        loop_(training, level, period.epochs, &rows),
         period_(period),
         kind_(training.new_kind()),
         decisions_(training.program().repetition, training.rank().place()) {}
@@ -47,9 +46,11 @@ class RepeatedEpochs {
   bool are_alike(int64_t epoch, int64_t other) const;
   int64_t steps_of_epoch() const;
   int64_t last_alike() const;
-  /// Of the periods from this epoch on, until `end`: on which batches rows of the logger fall.
-  std::vector<int64_t> kinds_until(int64_t end) const;
-  void leave_out_of_kinds(bool was_alike, int64_t end);
+  /// Behind the last epoch below `end` that is like this one.
+  int64_t last_like(int64_t epoch, int64_t end) const;
+  int64_t kind_of(int64_t period) const override;
+  int64_t alike_from(int64_t period) const override;
+  int64_t lengths_of_names(int64_t epoch) const;
   /// The first epoch from this one on that does not decide as the one a period before it, below
   /// `end`; a negative one decides like the first.
   int64_t next_other_decision(int64_t end);
@@ -61,13 +62,12 @@ class RepeatedEpochs {
   int64_t kind_;
   CountedDecisions decisions_;
   std::vector<int64_t> decision_by_epoch_;
-  std::map<int64_t, int64_t> rows_of_kind_;           ///< that the logger got
-  std::optional<std::pair<int64_t, int64_t>> begun_;  ///< a kind, and the rows before it
 };
 
 /// `batches`: of an epoch. `schedules_end`: as batches_until_schedule_ends() counts. None: its
 /// epochs differ.
 std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches,
-                                              int64_t schedules_end);
+                                              int64_t schedules_end,
+                                              RepeatedLoop::RowsByKind& rows);
 
 }  // namespace lockstep

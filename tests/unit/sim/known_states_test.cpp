@@ -13,19 +13,50 @@ StateWords words(int64_t number) {
 }
 
 KnownStates::Transition transition(std::vector<int64_t> kinds, size_t to, bool is_proven = true) {
-  return {std::move(kinds), to, 0, {}, 5_us, is_proven};
+  return {std::move(kinds), to, 0, {}, 5_us, false, is_proven};
 }
 
+class Kinds final : public PeriodKinds {
+ public:
+  explicit Kinds(std::vector<int64_t> kinds) : kinds_(std::move(kinds)) {}
+  int64_t kind_of(int64_t period) const override { return kinds_[static_cast<size_t>(period)]; }
+  int64_t alike_from(int64_t period) const override {
+    int64_t end = period;
+    while (end < std::ssize(kinds_) && kind_of(end) == kind_of(period)) {
+      ++end;
+    }
+    return end - period;
+  }
+  int64_t size() const { return std::ssize(kinds_); }
+
+ private:
+  std::vector<int64_t> kinds_;
+};
+
 std::optional<KnownStates::Way> way_of_kinds(const KnownStates& known, size_t from,
-                                             const std::vector<int64_t>& kinds, int64_t before,
+                                             std::vector<int64_t> all, int64_t before,
                                              int64_t most) {
-  return known.way(from, before, most, std::ssize(kinds), false,
-                   [&kinds](int64_t at) { return kinds[static_cast<size_t>(at)]; });
+  const Kinds kinds(std::move(all));
+  PeriodStart start;
+  start.alike = kinds.size();
+  start.kinds = &kinds;
+  return known.way(from, start, before, most);
 }
 
 std::optional<KnownStates::Way> way_of_one_kind(const KnownStates& known, size_t from,
                                                 int64_t before, int64_t most) {
-  return known.way(from, before, most, before + most + 1, true, [](int64_t) { return 7; });
+  PeriodStart start;
+  start.alike = before + most + 1;
+  start.kind = 7;
+  return known.way(from, start, before, most);
+}
+
+int64_t transitions(const std::vector<KnownStates::Way::Taken>& all) {
+  int64_t transitions = 0;
+  for (const KnownStates::Way::Taken& each : all) {
+    transitions += each.times;
+  }
+  return transitions;
 }
 
 TEST_CASE("a state has the same number whenever the world comes back to it") {
@@ -46,8 +77,8 @@ TEST_CASE("periods of one kind are left out in whole cycles") {
   known.note(b, transition({7}, a));
   const auto way = way_of_one_kind(known, a, 0, 5);
   REQUIRE(way);
-  CHECK(way->cycle() == 2);
-  CHECK(way->times == 2);  // the fifth does not lead back
+  CHECK(way->periods == 2);
+  CHECK(way->turns == 2);  // the fifth does not lead back
   CHECK(!way_of_one_kind(known, a, 0, 1));
 }
 
@@ -60,9 +91,10 @@ TEST_CASE("a cycle may begin behind periods that some rank has begun") {
   CHECK(!way_of_one_kind(known, a, 0, 9));
   const auto way = way_of_one_kind(known, a, 1, 9);
   REQUIRE(way);
-  CHECK(way->before == 1);
-  CHECK(way->cycle() == 1);
-  CHECK(way->times == 9);
+  CHECK(transitions(way->before) == 1);
+  CHECK(way->periods == 9);
+  CHECK(transitions(way->cycle) == 9);
+  CHECK(way->turns == 1);
 }
 
 TEST_CASE(
@@ -75,8 +107,8 @@ TEST_CASE(
   known.note(b, transition({1}, a));
   const auto way = way_of_kinds(known, a, {1, 2, 1, 2, 3, 1}, 0, 6);
   REQUIRE(way);
-  CHECK(way->cycle() == 3);  // 1, 2, 1; the next leads to b, and what 3 does is not known
-  CHECK(way->times == 1);
+  CHECK(way->periods == 3);  // 1, 2, 1; the next leads to b, and what 3 does is not known
+  CHECK(transitions(way->cycle) == 3);
   CHECK(!way_of_kinds(known, a, {3, 1}, 0, 2));
 }
 
@@ -84,7 +116,7 @@ TEST_CASE("what some rank had begun of the next period decides as well") {
   KnownStates known;
   const size_t a = known.number_of(words(1));
   known.note(a, transition({1, 1}, a));
-  CHECK(way_of_kinds(known, a, {1, 1, 1, 2}, 0, 3)->cycle() == 2);
+  CHECK(way_of_kinds(known, a, {1, 1, 1, 2}, 0, 3)->periods == 2);
   CHECK(!way_of_kinds(known, a, {1, 2}, 0, 2));
   CHECK(!way_of_kinds(known, a, {1}, 0, 1));  // what follows has no known kind
 }
@@ -99,6 +131,20 @@ TEST_CASE("only what has been seen to repeat is believed, and nothing that contr
   CHECK(way_of_one_kind(known, a, 0, 5));
   known.note(a, transition({7}, b));
   CHECK(!way_of_one_kind(known, a, 0, 5));
+}
+
+TEST_CASE("a state that stays as it is is taken in one go, until another kind comes") {
+  KnownStates known;
+  const size_t a = known.number_of(words(1));
+  known.note(a, transition({1, 1}, a));
+  known.note(a, transition({1, 2}, a));
+  known.note(a, transition({2, 1}, a));
+  const auto way = way_of_kinds(known, a, {1, 1, 1, 1, 1, 2, 1, 1, 1}, 0, 8);
+  REQUIRE(way);
+  CHECK(way->periods == 8);
+  REQUIRE(way->cycle.size() == 4);
+  CHECK(way->cycle[0].times == 4);  // of the fifth, the next is of the other kind
+  CHECK(way->cycle[3].times == 2);  // the last does not know what follows
 }
 
 TEST_CASE("old states are forgotten where there are many") {
