@@ -130,6 +130,7 @@ std::optional<AlikeNodes> AlikeNodes::of(const std::vector<DeviceNumber>& device
   const TreeShape shape = tree_shape(static_cast<int64_t>(is_alone.size()));
   std::map<std::pair<size_t, uint32_t>, uint32_t> known;
   std::vector<uint32_t> class_of_node;
+  class_of_node.reserve(is_alone.size());
   std::vector<bool> runs;
   for (size_t node = 0; node < is_alone.size(); ++node) {
     const auto what =

@@ -51,6 +51,8 @@ PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t 
   }
   PlacementResult result;
   result.placement.devices_per_rank = devices_per_rank;
+  result.placement.devices.reserve(static_cast<size_t>(world_size) *
+                                   static_cast<size_t>(devices_per_rank));
   for (int32_t rank = 0; rank < world_size; ++rank) {
     const PositionOnNode position =
         is_uneven ? position_on_node(ranks_of_nodes, rank)

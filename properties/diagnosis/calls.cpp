@@ -233,6 +233,7 @@ std::vector<Communicator> communicators(const Journal& journal) {
   Communicator& world = found[0];
   world.label = "world";
   world.members = RankSet::all(journal.ranks());
+  world.calls.reserve(static_cast<size_t>(journal.ranks()));
   for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
     if (journal.own_rank(rank) != rank) {
       add_calls_like(journal.own_rank(rank), rank, found);
@@ -254,6 +255,23 @@ std::vector<Communicator> communicators(const Journal& journal) {
     list.push_back(std::move(communicator));
   }
   return list;
+}
+
+bool call_world_alike(const Journal& journal) {
+  CommunicatorsByKey found;
+  for (const int32_t rank : journal.own_ranks()) {
+    const std::vector<Membership>& groups = journal.groups[static_cast<size_t>(rank)];
+    if (std::ranges::any_of(groups, [](const auto& group) { return group.communicator != 0; })) {
+      return false;
+    }
+    found[0].calls.push_back({rank, true, 0, 0, 0});
+    hash_calls_of(journal, rank, found);
+  }
+  const std::vector<MemberCalls>& calls = found[0].calls;
+  return found.size() == 1 && std::ranges::all_of(calls, [&calls](const MemberCalls& each) {
+           return each.count == calls.front().count && each.arguments == calls.front().arguments &&
+                  each.sites == calls.front().sites;
+         });
 }
 
 std::vector<Call> calls_of(const Journal& journal, int32_t rank, uint64_t communicator) {

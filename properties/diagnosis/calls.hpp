@@ -53,6 +53,9 @@ struct Communicator {
   SiteId made_at{};                ///< its new_group
 };
 
+/// Whether there is no communicator but the world, and all ranks called it alike: found from the
+/// ranks with a journal of their own alone.
+bool call_world_alike(const Journal& journal);
 /// All communicators that a journal knows, by key; the world first.
 std::vector<Communicator> communicators(const Journal& journal);
 

@@ -252,7 +252,7 @@ RankEnd::Kind end_of_rank(const RunResult& run, int32_t rank) {
 }
 
 std::vector<Divergence> divergences_of(const RunResult& run) {
-  if (run.journal == nullptr) {
+  if (run.journal == nullptr || call_world_alike(*run.journal)) {
     return {};
   }
   std::vector<Divergence> all;

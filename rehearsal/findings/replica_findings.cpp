@@ -21,18 +21,31 @@ bool holds_parts(const OneRun& run) {
 }
 
 std::vector<Finding> by_statements(const OneRun& run) {
-  std::vector<RankUpdates> updates;
-  for (size_t rank = 0; rank < run.preparation.log->ranks.size(); ++rank) {
-    if (!run.preparation.log->ranks[rank].runs_trainer) {
+  const ByRank<RankLog>& logs = run.preparation.log->ranks;
+  std::vector<RankUpdates> by_class;  // ranks that share a log have done the same
+  for (size_t place = 0; place < logs.distinct().size(); ++place) {
+    const RankLog& log = logs.distinct()[place];
+    const size_t rank = logs.first_of(place);
+    if (!log.runs_trainer) {
       continue;
     }
     if (run.result.ends[rank].kind != RankEnd::Kind::finished) {
       return {};  // why it ended is a finding of its own
     }
-    updates.push_back(
-        {static_cast<int32_t>(rank), run.preparation.log->ranks[rank].weight_updates});
+    by_class.push_back({static_cast<int32_t>(rank), log.weight_updates});
   }
-  return updates_agree(updates, holds_parts(run) ? Holding::part : Holding::all);
+  const Holding holding = holds_parts(run) ? Holding::part : Holding::all;
+  std::vector<Finding> findings = updates_agree(by_class, holding);
+  if (findings.empty() || logs.distinct().size() == logs.size()) {
+    return findings;
+  }
+  std::vector<RankUpdates> all;
+  for (size_t rank = 0; rank < logs.size(); ++rank) {
+    if (logs[rank].runs_trainer) {
+      all.push_back({static_cast<int32_t>(rank), logs[rank].weight_updates});
+    }
+  }
+  return updates_agree(all, holding);
 }
 
 // No rank sends them: that ranks differ follows from their samples, whatever the values are.
