@@ -21,7 +21,8 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
       links_(simulation.communication->link_capacities(), agenda_),
       link_faults_(simulation_.link_faults, *simulation.communication, links_, agenda_),
       transfers_({ranks, in_flight_, communicators_, *simulation.communication, links_,
-                  link_faults_, agenda_, options.classes != nullptr, ranks_differ_}),
+                  link_faults_, agenda_, options.classes != nullptr && !simulation.memory_alone,
+                  ranks_differ_}),
       periods_(options_,
                {ranks, agenda_, in_flight_, communicators_, messages_, transfers_, links_},
                journal) {
@@ -84,7 +85,7 @@ void Engine::run(const ProgramOfRank& program) {
   for (RankState& rank : ranks) {
     start_lane(rank, program(rank.stack->rank()));
   }
-  for (uint64_t handled = 1; !must_stop(handled) && ranks_differ_.empty(); ++handled) {
+  for (uint64_t handled = 1; !must_stop(handled) && ranks_differ_.empty() && !ends_; ++handled) {
     if (!agenda_.empty()) {
       handle(agenda_.pop());
       continue;

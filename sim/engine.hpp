@@ -114,6 +114,7 @@ class Engine {
   Journal* journal_;
   FingerprintBoard board_;
   std::string ranks_differ_;
+  bool ends_ = false;  ///< by what a rank ended with
   int64_t operations_ = 0;
   int64_t simulated_operations_ = 0;
   LaunchLimit launch_limit_;

@@ -81,15 +81,16 @@ bool names(const std::vector<LinkIndex>* links, LinkIndex link) {
 // One that names a link need not cross it: it may cross that of another node alone.
 bool FlowNetwork::is_shared_unevenly(uint32_t index) const {
   const Flow& flow = flows_[index];
-  const bool meets_uneven = std::ranges::any_of(uneven_flows_, [&](uint32_t uneven) {
-    return std::ranges::any_of(flow.links(), [&](LinkIndex link) {
-      return is_crossed_unevenly(flow, flows_[uneven], link);
-    });
-  });
+  const bool meets_uneven =
+      flow.is_of_many() && std::ranges::any_of(uneven_flows_, [&](uint32_t uneven) {
+        return std::ranges::any_of(flow.links(), [&](LinkIndex link) {
+          return is_crossed_unevenly(flow, flows_[uneven], link);
+        });
+      });
   const auto meets_others = [&](const std::vector<LinkIndex>* named) {
     return named != nullptr && std::ranges::any_of(*named, [&](LinkIndex link) {
              return std::ranges::any_of(links_[link].flows, [&](uint32_t other) {
-               return is_crossed_unevenly(flows_[other], flow, link);
+               return flows_[other].is_of_many() && is_crossed_unevenly(flows_[other], flow, link);
              });
            });
   };

@@ -55,6 +55,8 @@ class FlowNetwork {
 
     const std::vector<LinkIndex>& links() const { return *plan.links; }
     bool is_uneven() const { return plan.uneven != nullptr || plan.uneven_columns != nullptr; }
+    /// Whether others may meet other flows than this one does.
+    bool is_of_many() const { return plan.stands_for_others || plan.columns > 1; }
     /// By itself.
     uint32_t own_weight(size_t place) const {
       return plan.weights == nullptr ? 1 : (*plan.weights)[place];

@@ -44,6 +44,7 @@ void Engine::end_lane(RankState& rank, LaneState& lane) {
   if (lane.lane.id().value == 0 || end.kind != RankEnd::Kind::finished) {
     rank.end = end;
   }
+  ends_ = ends_ || (end.out_of_memory && simulation_.memory_alone);
   if (journal_ != nullptr && end.kind != RankEnd::Kind::lost) {
     Row row;
     row.row = end.kind == RankEnd::Kind::finished ? RowKind::finish : RowKind::raise;

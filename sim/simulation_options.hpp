@@ -45,6 +45,9 @@ struct SimulationOptions {
   StepObserver* steps = nullptr;         ///< likewise what optimizer steps change; outlives the run
   /// Whether periods of loops are left out once the world has come back to the same state.
   bool leaves_out_periods = false;
+  /// What ranks hold is asked for, not when: the run ends with the first rank that is out of
+  /// memory, the others are left waiting, and ranks that do the same may share links unequally.
+  bool memory_alone = false;
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.
   std::function<bool()> stop_asked{};
 };

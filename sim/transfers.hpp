@@ -18,8 +18,8 @@ namespace lockstep::sim {
 /// rank.
 class Transfers {
  public:
-  /// What they move, and over what; all outlives them. `in_classes`: ranks stand for others; then
-  /// they write to `ranks_differ` why these would not do the same.
+  /// What they move, and over what; all outlives them. `in_classes`: ranks stand for others, and
+  /// times matter; then they write to `ranks_differ` why these would not do the same.
   struct World {
     std::vector<RankState>& ranks;
     InFlight& in_flight;

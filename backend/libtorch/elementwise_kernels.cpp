@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "backend/libtorch/tensor_values.hpp"
 #include "model/core/ensure.hpp"
@@ -37,6 +39,18 @@ void add_scaled_term(const Slice& to, const Slice& from, double factor, TensorOp
   }
 }
 
+at::Tensor adasum_of(const at::Tensor& first, const at::Tensor& second) {
+  const at::Tensor one = first.to(at::kDouble);
+  const at::Tensor other = second.to(at::kDouble);
+  const at::Tensor dot = one.dot(other);
+  const double least = std::sqrt(std::numeric_limits<double>::min());
+  const auto coefficient = [&](const at::Tensor& of) {
+    const at::Tensor squared_norm = of.dot(of);
+    return at::where(squared_norm < least, at::ones_like(dot), 1 - dot / (2 * squared_norm));
+  };
+  return one * coefficient(one) + other * coefficient(other);
+}
+
 at::Tensor mean_of(const at::Tensor& tensor, DType dtype) {
   if (is_floating(dtype)) {
     return tensor.to(dtype == DType::fp64 ? at::kDouble : at::kFloat).mean();
@@ -62,6 +76,14 @@ void execute_elementwise(const Op& op, TensorOperands& operands) {
     }
     if (op.kernel == Kernel::add_scaled) {
       add_scaled_term(to, lists.reads[i], lists.scalars[0], operands);
+      continue;
+    }
+    if (op.kernel == Kernel::adasum) {
+      const at::Tensor one = operands.load(lists.reads[i]);
+      const at::Tensor other = operands.load(lists.reads[lists.writes.size() + i]);
+      if (one.defined() && other.defined()) {
+        operands.store(to, adasum_of(one, other));
+      }
       continue;
     }
     const bool in_place = lists.reads.empty() || op.kernel == Kernel::fill;

@@ -74,7 +74,8 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
     case Kernel::swap_outer:
     case Kernel::add:
     case Kernel::add_scaled:
-    case Kernel::average: execute_elementwise(op, operands); return;
+    case Kernel::average:
+    case Kernel::adasum: execute_elementwise(op, operands); return;
     case Kernel::compress:
     case Kernel::decompress: execute_compression(op, operands); return;
     case Kernel::squared_norm:

@@ -65,9 +65,11 @@ enum class Kernel : uint16_t {
                    ///< whether it is read transposed (0/1)
   orthogonalize,   ///< the columns of write 0 become orthonormal; scalars: rows, columns, and what
                    ///< is added to the norm of each
+  adasum,          ///< n writes, 2n reads: write i = read i (1 - d / 2s) + read n + i (1 - d / 2t)
+                   ///< with d the product of both, s and t their squared norms (Horovod's Adasum)
 };
 
-inline constexpr Kernel last_kernel = Kernel::orthogonalize;
+inline constexpr Kernel last_kernel = Kernel::adasum;
 
 std::string_view name_of(Kernel kernel);
 

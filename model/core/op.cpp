@@ -45,6 +45,7 @@ std::string_view name_of(Kernel kernel) {
     case Kernel::unscale: return "unscale";
     case Kernel::matrix_product: return "matrix_product";
     case Kernel::orthogonalize: return "orthogonalize";
+    case Kernel::adasum: return "adasum";
   }
   return "?";
 }

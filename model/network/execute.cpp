@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/core/ensure.hpp"
 #include "model/core/numbers.hpp"
@@ -264,6 +265,37 @@ void make_orthonormal(const OpLists& lists, Operands& operands) {
   }
 }
 
+// Below this a squared norm is that of nothing (adasum.h: the root of the least positive double).
+double adasum_coefficient(double dot, double squared_norm) {
+  static const double least = std::sqrt(std::numeric_limits<double>::min());
+  return squared_norm < least ? 1 : 1 - dot / (2 * squared_norm);
+}
+
+void adasum_of(const OpLists& lists, Operands& operands) {
+  for (size_t i = 0; i < lists.writes.size(); ++i) {
+    const Values one = operands.load(lists.reads[i]);
+    const Values other = operands.load(lists.reads[lists.writes.size() + i]);
+    Values sum = operands.load(lists.writes[i]);
+    if (one.empty() || other.empty() || sum.empty()) {
+      continue;
+    }
+    double dot = 0;
+    double norm_of_one = 0;
+    double norm_of_other = 0;
+    for (int64_t j = 0; j < sum.size(); ++j) {
+      dot += one.number(j) * other.number(j);
+      norm_of_one += one.number(j) * one.number(j);
+      norm_of_other += other.number(j) * other.number(j);
+    }
+    const double of_one = adasum_coefficient(dot, norm_of_one);
+    const double of_other = adasum_coefficient(dot, norm_of_other);
+    for (int64_t j = 0; j < sum.size(); ++j) {
+      sum.set(j, of_one * one.number(j) + of_other * other.number(j));
+    }
+    operands.store(lists.writes[i], sum);
+  }
+}
+
 }  // namespace
 
 void execute_kernel(const Op& op, Operands& operands, const Network* network) {
@@ -316,6 +348,7 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
     case Kernel::unscale: unscale(lists, operands); return;
     case Kernel::matrix_product: multiply(lists, operands); return;
     case Kernel::orthogonalize: make_orthonormal(lists, operands); return;
+    case Kernel::adasum: adasum_of(lists, operands); return;
   }
 }
 

@@ -114,7 +114,8 @@ GroupOfClasses RankClasses::group_of(size_t number, std::span<const int32_t> mem
     ++counts[of(static_cast<size_t>(member))];
   }
   GroupOfClasses group;
-  group.of_class = static_cast<uint32_t>(counts[number]);
+  const auto own_count = counts.find(number);  // none of a class that has no part in it
+  group.of_class = own_count == counts.end() ? 0 : static_cast<uint32_t>(own_count->second);
   bool is_of_one_column = false;
   if (have_neighbours()) {
     const uint32_t own = neighbourhood_of(first_[number]);

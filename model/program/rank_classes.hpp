@@ -58,7 +58,7 @@ class RankClasses {
   /// that is to the first, if they are neighbours.
   int32_t meant_by(int32_t rank, int32_t named) const;
 
-  /// Of a group in which the first rank of this class is.
+  /// Of a group, as the first rank of this class sees it, which may be in it or not.
   GroupOfClasses group_of(size_t number, std::span<const int32_t> members) const;
   /// The members of the group in which `rank` is where the first rank of its class is in that of
   /// `members`, of which it is known that it stands for all.

@@ -116,8 +116,9 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
   constexpr double alike = 0.05;  // ranks that wait for each other are nearer
   const ByRank<RankLog>& logs = run.preparation.log->ranks;
   double rank_0_s = 0;
-  double samples = 0;
-  double at_own_pace = 0;
+  // By time and samples of a step, so that rounding does not depend on how many ranks are
+  // simulated.
+  std::map<std::pair<double, int64_t>, int64_t> ranks_of_steps;
   bool differ = false;
   for (size_t place = 0; place < all.distinct().size(); ++place) {
     const std::vector<StepMark>& steps = all.distinct()[place];
@@ -133,11 +134,15 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
     if (rank_0_s <= 0) {
       return 1;  // it takes no steps with samples of its own
     }
-    const double own =
-        static_cast<double>(counts[steady->index]) * static_cast<double>(all.ranks_of(place));
-    samples += own;
-    at_own_pace += own * rank_0_s / step_s;
+    ranks_of_steps[{step_s, counts[steady->index]}] += static_cast<int64_t>(all.ranks_of(place));
     differ = differ || std::abs(step_s / rank_0_s - 1) > alike;
+  }
+  double samples = 0;
+  double at_own_pace = 0;
+  for (const auto& [step, ranks] : ranks_of_steps) {
+    const double own = static_cast<double>(step.second) * static_cast<double>(ranks);
+    samples += own;
+    at_own_pace += own * rank_0_s / step.first;
   }
   return differ && samples > 0 && std::isfinite(at_own_pace) ? at_own_pace / samples : 1;
 }

@@ -158,9 +158,11 @@ std::string Prober::why_not_affordable() const {
                      number_text(static_cast<double>(operations_max)));
 }
 
-Prober::Tried Prober::try_one(const Scenario& variant) const {
+Prober::Tried Prober::try_one(const Scenario& variant, Asked asked) const {
   RunRequest short_run{World::simulated, false, {}, request_.deadline.get()};
   short_run.names_all_ranks = false;  // who runs out of memory does not matter
+  short_run.memory_alone = asked == Asked::memory;
+  short_run.folds_links = rehearsal_.run.folds_links;
   const OneRun run = run_once(variant, short_run);
   return {probe_of(run), cost_of(run), !run.undecided.empty()};
 }
@@ -172,9 +174,15 @@ Probe Prober::count(Tried tried) {
   return std::move(tried.probe);
 }
 
-Probe Prober::probe(const Scenario& variant) {
+Probe Prober::probe(const Scenario& variant, Asked asked) {
   tell(request_.progress.get(), "looking for what would help");
-  return count(try_one(variant));
+  return count(try_one(variant, asked));
+}
+
+// Times are compared of its own size and of the double.
+Prober::Asked Prober::asked_of(int64_t batch_size) const {
+  const int64_t own = loader_->batch_size->value;
+  return batch_size == own || batch_size == 2 * own ? Asked::times : Asked::memory;
 }
 
 bool Prober::may_run_ahead() const {
@@ -200,9 +208,9 @@ void Prober::probe_each(const std::vector<Variant>& variants,
 void Prober::foresee_batch_size(int64_t batch_size) {
   if (may_run_ahead() && !of_batch_sizes_.contains(batch_size) && may_list(batch_size) &&
       !foreseen_sizes_.contains(batch_size)) {
-    foreseen_sizes_.emplace(batch_size, run_ahead([this, scenario = with_batch_size(batch_size)] {
-                              return try_one(scenario);
-                            }));
+    foreseen_sizes_.emplace(
+        batch_size, run_ahead([this, scenario = with_batch_size(batch_size),
+                               asked = asked_of(batch_size)] { return try_one(scenario, asked); }));
   }
 }
 
@@ -212,8 +220,9 @@ const Probe& Prober::probe_batch_size(int64_t batch_size) {
     return known->second;
   }
   const auto foreseen = foreseen_sizes_.find(batch_size);
-  Probe probe = foreseen == foreseen_sizes_.end() ? this->probe(with_batch_size(batch_size))
-                                                  : count(foreseen->second.get());
+  Probe probe = foreseen == foreseen_sizes_.end()
+                    ? this->probe(with_batch_size(batch_size), asked_of(batch_size))
+                    : count(foreseen->second.get());
   foreseen_sizes_.erase(batch_size);
   return of_batch_sizes_.emplace(batch_size, std::move(probe)).first->second;
 }

@@ -65,12 +65,14 @@ class Prober {
   bool may_list(int64_t batch_size) const;
   int64_t largest_listed() const;  ///< the largest batch size that may be tried
 
-  Probe probe(const Scenario& variant);
+  enum class Asked : uint8_t { times, memory };
+  Probe probe(const Scenario& variant, Asked asked = Asked::times);
   /// One after the other, as long as they are affordable, `take` gets what each gave. On several
   /// threads some are run before it is their turn.
   void probe_each(const std::vector<Variant>& variants,
                   const std::function<void(const Variant&, const Probe&)>& take);
-  /// Of with_batch_size() and of base(); each is run once.
+  /// Of with_batch_size() and of base(); each is run once. Of sizes other than the scenario's own
+  /// and its double only memory counts.
   const Probe& probe_batch_size(int64_t batch_size);
   /// This one will probably be asked for: it is begun where a thread is free.
   void foresee_batch_size(int64_t batch_size);
@@ -89,7 +91,8 @@ class Prober {
     int64_t cost = 0;
     bool stopped = false;
   };
-  Tried try_one(const Scenario& variant) const;
+  Tried try_one(const Scenario& variant, Asked asked = Asked::times) const;
+  Asked asked_of(int64_t batch_size) const;
   Probe count(Tried tried);
   bool may_run_ahead() const;
 

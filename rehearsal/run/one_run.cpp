@@ -134,6 +134,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.observer = costs.observer();
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
+  simulation.memory_alone = request.memory_alone;
   run.preparation.options.device_memory = costs.device_memory;
   WeightObserver weights(run.preparation.log.get());
   simulation.steps = WeightObserver::sees(run.preparation.options) ? &weights : nullptr;
@@ -146,9 +147,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     if (costs.slowed != nullptr) {
       run.result.struck_faults.merge(costs.slowed->struck());
     }
-    if (named.calibration) {
-      tell_calibration(run, named, costs);
-    }
+    tell_calibration(run, named, costs);
     folding.links = folding.links && costs.communication->is_exact();
     folding.columns = folding.columns && costs.communication->are_columns_alike();
     run.ran = true;
@@ -386,11 +385,12 @@ bool is_answer(const OneRun& run, const RunRequest& request, const Folding& trie
 }  // namespace
 
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
-  Folding folding{.ranks = request.runs_classes};
+  Folding folding{.links = request.folds_links, .ranks = request.runs_classes};
   for (;;) {
     const Folding tried = folding;
     OneRun run = run_as_prepared(scenario, request, folding);
     if (is_answer(run, request, tried, folding)) {
+      run.folds_links = folding.links;
       return run;
     }
   }

@@ -43,6 +43,9 @@ struct RunRequest {
   std::optional<int32_t> simulated_ranks_max{};  ///< simulated: with more of these nothing runs
   /// Where that does not end well, every rank runs, so that findings can name all of them.
   bool names_all_ranks = true;
+  /// Simulated: whether every rank has enough memory is asked, and what each holds. Times are not.
+  bool memory_alone = false;
+  bool folds_links = true;  ///< simulated: those of nodes that are alike may be one
   /// The one device evaluates every sample as often as the ranks do that it stands for.
   bool joins_evaluation = false;
   /// The one device clips so where the program asks for nothing else: as the strategy of those
@@ -70,7 +73,8 @@ struct OneRun {
   std::vector<std::string> basis;
   std::optional<CalibrationUse> calibration;  ///< simulated: what its times are based on
   bool ran = false;
-  RunResult result;                                  ///< with a journal that knows all sites
+  bool folds_links = true;  ///< such runs may; where false it was found that they may not
+  RunResult result;         ///< with a journal that knows all sites
   std::shared_ptr<TemporaryStore> store;             ///< where the journal spills to
   std::vector<FreeChoice> free_choices;              ///< that the schedule's list decides
   std::vector<uint32_t> source_alternatives;         ///< by turn

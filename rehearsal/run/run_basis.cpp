@@ -18,8 +18,11 @@ std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& cost
   return basis;
 }
 
-// Describes the measurements, and what they lack.
+// Describes the measurements, if there are any, and what they lack.
 void tell_calibration(OneRun& run, const NamedCalibration& named, const sim::Costs& costs) {
+  if (!named.calibration) {
+    return;
+  }
   CalibrationUse use{named.file, named.calibration->origin, costs.ranks_on_node, {}};
   for (const auto& lacking :
        {costs.measured_compute->not_measured(), costs.measured_communication->not_measured()}) {

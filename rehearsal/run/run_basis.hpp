@@ -12,7 +12,7 @@ namespace lockstep::cli {
 
 /// What the times of a simulated run are based on: sentences.
 std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& costs);
-/// Describes the measurements, and what they lack.
+/// Describes the measurements that the run used, if any, and what they lack.
 void tell_calibration(OneRun& run, const NamedCalibration& named, const sim::Costs& costs);
 
 }  // namespace lockstep::cli

@@ -60,6 +60,10 @@ inline void check_elementwise(const std::function<Execute()>& fresh) {
         agree(Kernel::clip_by_norm, {Values::of(norm, {91})}, counting, {limit});
       }
     }
+    if (is_floating(dtype)) {  // whole numbers, whose products and norms are exact
+      agree(Kernel::adasum, {counting, Values::of(dtype, {2, 0, -1, 3, 1, 1})}, Values(dtype, 6));
+      agree(Kernel::adasum, {counting, Values(dtype, 6)}, Values(dtype, 6));
+    }
     if (is_floating(dtype)) {  // whole numbers, so that no order of additions rounds
       agree(Kernel::matrix_product, {counting, counting}, Values(dtype, 4), {2, 3, 2, 0, 0});
       agree(Kernel::matrix_product, {counting, counting}, Values(dtype, 4), {2, 3, 2, 0, 1});

@@ -161,9 +161,24 @@ WayToTrain averaging() {
       *rc::gen::element(1, 2, 3), one_of({"", ", outer_optimizer: {lr: 0.5, momentum: 0.0}"}))};
 }
 
-WayToTrain horovod_ranks() {
-  WayToTrain way{fmt::format("{{HorovodStrategy: {{num_groups: {}, cache_capacity: {}}}}}",
-                             *rc::gen::element(0, 0, 1, 2), *rc::gen::element(0, 1024)),
+// The ranks up to some, and perhaps those behind them.
+std::string drawn_sets(int ranks) {
+  const int end = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, ranks));
+  std::string first;
+  std::string second;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::string& set = rank < end ? first : second;
+    set += fmt::format("{}{}", set.empty() ? "" : ", ", rank);
+  }
+  return fmt::format(", process_sets: [[{}]{}]", first,
+                     one_of({"", fmt::format(", [{}]", second)}));
+}
+
+WayToTrain horovod_ranks(const Devices& devices) {
+  const int groups = *rc::gen::element(0, 0, 1, 2);  // which take their order from rank 0
+  WayToTrain way{fmt::format("{{HorovodStrategy: {{num_groups: {}, cache_capacity: {}{}}}}}",
+                             groups, *rc::gen::element(0, 1024),
+                             groups == 0 ? one_of({"", drawn_sets(devices.all())}) : ""),
                  "1.9"};
   way.by_horovodrun = true;
   return way;
@@ -198,7 +213,7 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
     case 10: return fairscale();
     case 11: return bagua();
     case 12: return averaging();
-    case 13: return horovod_ranks();
+    case 13: return horovod_ranks(devices);
     case 14: return {"ddp2", "1.6"};
     default:
       return {one_of({"ddp", "ddp", "ddp_find_unused_parameters_true",

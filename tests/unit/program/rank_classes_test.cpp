@@ -95,6 +95,13 @@ TEST_CASE("a group stands for those of others of its classes") {
   CHECK(classes.group_of(5, replica).stands_for_all);
 }
 
+TEST_CASE("a class may have no part in a group that stands for others") {
+  const RankClasses classes({0, 1, 1, 2, 2});
+  CHECK(classes.group_of(1, std::vector<int32_t>{3, 4}).stands_for_all);
+  CHECK(classes.group_of(1, std::vector<int32_t>{3, 4}).of_class == 0);
+  CHECK_FALSE(classes.group_of(0, std::vector<int32_t>{2, 3, 4}).stands_for_all);
+}
+
 TEST_CASE("a group with some ranks of a class stands for no others") {
   const RankClasses classes = two_stages_of_three();
   CHECK_FALSE(classes.group_of(1, std::vector<int32_t>{0, 1}).stands_for_all);

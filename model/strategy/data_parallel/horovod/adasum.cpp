@@ -8,62 +8,18 @@
 
 namespace lockstep {
 
-namespace {
-
-// Far below the norm of what trains, so that a vector of zeros projects on nothing.
-constexpr double least_norm = 1e-30;
-
-Ticket to_unit_length(Rank& rank, const Slice& vector, const ComputeOptions& options) {
-  const double scalars[] = {static_cast<double>(vector.elements), 1, least_norm};
+// The product of both, two norms, and what is made of them; read once for each half.
+Ticket adasum_of(Rank& rank, const std::vector<Slice>& first, const std::vector<Slice>& second,
+                 const std::vector<Slice>& sums, const ComputeOptions& options) {
+  std::vector<Slice> reads = first;
+  reads.insert(reads.end(), second.begin(), second.end());
   KernelCall call;
-  call.kernel = Kernel::orthogonalize;
-  call.work = 4 * vector.elements;
-  call.memory_traffic = vector.bytes() * 2;
-  call.writes = {&vector, 1};
-  call.scalars = scalars;
-  return rank.compute(call, options);
-}
-
-// `rows` x `inner` by `inner` x 1.
-void product(Rank& rank, const Slice& left, const Slice& right, const Slice& result, int64_t inner,
-             const ComputeOptions& options) {
-  const Slice reads[] = {left, right};
-  const double scalars[] = {static_cast<double>(result.elements), static_cast<double>(inner), 1, 0,
-                            0};
-  KernelCall call;
-  call.kernel = Kernel::matrix_product;
-  call.work = 2 * result.elements * inner;
-  call.memory_traffic = left.bytes() + right.bytes() + result.bytes();
+  call.kernel = Kernel::adasum;
+  call.work = 9 * total_elements(sums);
+  call.memory_traffic = total_bytes(reads) * 2 + total_bytes(sums);
   call.reads = reads;
-  call.writes = {&result, 1};
-  call.scalars = scalars;
-  rank.compute(call, options);
-}
-
-// sum -= half of the projection of `other` on `own`.
-void subtract_half_projection(Rank& rank, const Slice& own, const Slice& other, const Slice& sum,
-                              const ComputeOptions& options) {
-  const Slice unit = rank.allocate(Purpose::workspace, own.dtype, own.elements);
-  const Slice dot = rank.allocate(Purpose::workspace, own.dtype, 1);
-  const Slice projection = rank.allocate(Purpose::workspace, own.dtype, own.elements);
-  copy_each(rank, {own}, {unit}, options);
-  to_unit_length(rank, unit, options);
-  product(rank, unit, other, dot, own.elements, options);
-  product(rank, unit, dot, projection, 1, options);
-  elementwise(rank, Kernel::add_scaled, {projection}, {sum}, -0.5, options);
-  rank.release(unit);
-  rank.release(dot);
-  rank.release(projection);
-}
-
-}  // namespace
-
-void adasum_of(Rank& rank, const Slice& first, const Slice& second, const Slice& sum,
-               const ComputeOptions& options) {
-  copy_each(rank, {first}, {sum}, options);
-  elementwise(rank, Kernel::add, {second}, {sum}, 0, options);
-  subtract_half_projection(rank, first, second, sum, options);
-  subtract_half_projection(rank, second, first, sum, options);
+  call.writes = sums;
+  return rank.compute(call, options);
 }
 
 Program AdasumExchange::begin(Rank& rank) {
@@ -120,12 +76,9 @@ Ticket AdasumExchange::combine_pair(Rank& rank, GroupId pair, Ticket after) {
       replica_->compute(), {gathered}, site_id(horovod_sites::combine_deltas)};
   const std::vector<Slice> first = parts_of(both.part(0, delta_.elements), values_);
   const std::vector<Slice> second = parts_of(both.part(delta_.elements, delta_.elements), values_);
-  const std::vector<Slice> sums = parts_of(delta_, values_);
-  for (size_t tensor = 0; tensor < sums.size(); ++tensor) {
-    adasum_of(rank, first[tensor], second[tensor], sums[tensor], options);
-  }
+  const Ticket combined = adasum_of(rank, first, second, parts_of(delta_, values_), options);
   rank.release(both);
-  return rank.event({replica_->compute(), {}, site_id(horovod_sites::combine_deltas)});
+  return combined;
 }
 
 Task<std::vector<Bytes>> AdasumExchange::combine(Rank& rank) {

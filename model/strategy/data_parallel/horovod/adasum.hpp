@@ -6,11 +6,11 @@
 
 namespace lockstep {
 
-/// The Adasum of two vectors: each without half of its projection on the other, added up. Written
-/// to `sum`. Orthogonal vectors add up, parallel ones of equal length give one of them
-/// (common/ops/adasum/adasum.h).
-void adasum_of(Rank& rank, const Slice& first, const Slice& second, const Slice& sum,
-               const ComputeOptions& options);
+/// The Adasum of two vectors for each of `sums`, by one kernel: each without half of its projection
+/// on the other, added up. Orthogonal vectors add up, parallel ones of equal length give one of
+/// them (common/ops/adasum/adasum.h).
+Ticket adasum_of(Rank& rank, const std::vector<Slice>& first, const std::vector<Slice>& second,
+                 const std::vector<Slice>& sums, const ComputeOptions& options);
 
 /// What DistributedOptimizer does with `op=hvd.Adasum`: each rank's optimizer steps alone, and by
 /// how much that changed each parameter is combined, tensor by tensor. On GPUs nodes average first;

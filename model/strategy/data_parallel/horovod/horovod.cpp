@@ -293,11 +293,21 @@ Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
 // A rank whose data have ended goes on to the join of teardown.
 Task<bool> Horovod::join(Rank&) { co_return false; }
 
-// Rank 0 coordinates the others, which tell it the same. Adasum pairs ranks, and sets differ.
+// Rank 0 coordinates the others, which tell it the same; the first rank of a set those of the set.
+// Adasum pairs ranks.
 std::vector<int64_t> Horovod::kinds_of_ranks(const RanksOfRun& run) {
-  return options_.combines_steps || !options_.process_sets.empty()
-             ? std::vector<int64_t>()
-             : std::vector<int64_t>(static_cast<size_t>(run.all), 0);
+  if (options_.combines_steps) {
+    return {};
+  }
+  std::vector<int64_t> kinds(static_cast<size_t>(run.all), 0);
+  int64_t next = 1;
+  for (const std::vector<int64_t>& set : options_.process_sets) {
+    for (const int64_t rank : set) {
+      kinds[static_cast<size_t>(rank)] = rank == set.front() ? next : next + 1;
+    }
+    next += 2;
+  }
+  return kinds;
 }
 
 std::vector<KnownDifference> Horovod::known_differences() {

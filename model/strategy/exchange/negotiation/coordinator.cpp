@@ -7,7 +7,7 @@ namespace lockstep {
 void Coordinator::add(int32_t rank, const TensorRequest& request) {
   if (request.name.kind == RequestKind::join) {
     joined_.insert(rank);
-    for (Asked& asked : asked_) {  // it may have been the last that they waited for
+    for (auto& [number, asked] : asked_) {  // it may have been the last that they waited for
       if (!asked.is_ready && is_complete(asked)) {
         asked.is_ready = true;
         ready_.push_back(asked.first.name);
@@ -15,15 +15,15 @@ void Coordinator::add(int32_t rank, const TensorRequest& request) {
     }
     return;
   }
-  auto known = std::ranges::find_if(
-      asked_, [&](const Asked& asked) { return asked.first.name == request.name; });
-  if (known == asked_.end()) {
-    known = asked_.insert(known, Asked{request, {}, true, false});
+  const auto [known, is_new] = number_.try_emplace(request.name, next_);
+  if (is_new) {
+    asked_.emplace(next_++, Asked{request, {}, true, false});
   }
-  known->elements[rank] = request.elements;
-  known->agree = known->agree && fit_together(known->first, request);
-  if (!known->is_ready && is_complete(*known)) {
-    known->is_ready = true;
+  Asked& asked = asked_.at(known->second);
+  asked.elements[rank] = request.elements;
+  asked.agree = asked.agree && fit_together(asked.first, request);
+  if (!asked.is_ready && is_complete(asked)) {
+    asked.is_ready = true;
     ready_.push_back(request.name);
   }
 }
@@ -53,10 +53,11 @@ TensorResponse Coordinator::response_to(const Asked& asked) const {
 std::vector<TensorResponse> Coordinator::take_ready() {
   std::vector<TensorResponse> responses;
   for (const TensorName& name : ready_) {
-    const auto asked =
-        std::ranges::find_if(asked_, [&](const Asked& each) { return each.first.name == name; });
-    responses.push_back(response_to(*asked));
+    const auto number = number_.find(name);
+    const auto asked = asked_.find(number->second);
+    responses.push_back(response_to(asked->second));
     asked_.erase(asked);
+    number_.erase(number);
   }
   ready_.clear();
   if (std::ssize(joined_) == ranks_) {

@@ -31,7 +31,9 @@ class Coordinator {
 
   int32_t ranks_;
   std::set<int32_t> joined_;
-  std::vector<Asked> asked_;  ///< in the order of the first request
+  std::map<int64_t, Asked> asked_;        ///< by the number of the first request
+  std::map<TensorName, int64_t> number_;  ///< of those that are asked for
+  int64_t next_ = 0;
   std::vector<TensorName> ready_;
 };
 

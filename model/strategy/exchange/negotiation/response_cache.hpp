@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,7 @@ class ResponseCache {
   };
   size_t capacity_;
   std::vector<Entry> entries_;
+  std::map<TensorName, size_t> position_;  ///< of each in these
   uint64_t uses_ = 0;
 };
 

@@ -25,8 +25,7 @@ Program combine(Rank& rank, const Numbers* first, const Numbers* second, Values*
   const Slice sum = rank.allocate(Purpose::metric, DType::fp32, elements);
   rank.write(a, Values::of(DType::fp32, *first));
   rank.write(b, Values::of(DType::fp32, *second));
-  adasum_of(rank, a, b, sum, {compute_stream, {}, {}});
-  const Ticket done = rank.event();
+  const Ticket done = adasum_of(rank, {a}, {b}, {sum}, {compute_stream, {}, {}});
   co_await rank.settle(done);
   *result = rank.read(sum);
 }
