@@ -141,7 +141,11 @@ std::string lacking(const TransformerShape& shape) {
 
 std::string_view attention_of(const ThroughputRow& row) {
   const std::string framework = lower_case(row.text("framework"));
-  const bool is_flash = contains(framework, "foundry") || contains(framework, "fsdp + compile") ||
+  // llm.c has cuDNN's kernel in its scripts (USE_CUDNN=1), which takes 16 bits alone.
+  const bool is_of_cudnn =
+      contains(framework, "llm.c") && contains(lower_case(row.text("precision")), "bf16");
+  const bool is_flash = is_of_cudnn || contains(framework, "tinyllama") ||
+                        contains(framework, "foundry") || contains(framework, "fsdp + compile") ||
                         contains(framework, "nightly") || contains(framework, "torch.compile") ||
                         contains(framework, "core") || contains(framework, "flash") ||
                         contains(framework, "bridge") || contains(framework, "nanotron") ||

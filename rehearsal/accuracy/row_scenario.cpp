@@ -14,10 +14,9 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr const char* tf32_line = "env: {TORCH_ALLOW_TF32_CUBLAS_OVERRIDE: \"1\"}\n";
 // Blocks that all ranks run in a step: what takes longer than a few seconds to simulate is left
 // out. Each block of a layer that several ranks compute counts twice, for its exchanges.
-constexpr int64_t work_max = 40'000;
+constexpr int64_t work_max = 120'000;
 constexpr int64_t blocks_of_images = 16;
 // The second is steady. A pipeline is steady within the first, and long.
 constexpr int64_t steps_predicted = 2;
@@ -33,7 +32,7 @@ std::string precision_of(const ThroughputRow& row) {
     return is_before_hopper ? "16-mixed" : "";
   }
   if (contains(text, "bf16")) {
-    return "bf16-mixed";
+    return contains(text, "weights in bf16") ? "bf16-true" : "bf16-mixed";
   }
   if (contains(text, "fp16") || contains(text, "amp") || contains(text, "mixed")) {
     return "16-mixed";
@@ -105,12 +104,25 @@ struct RowStep {
   int64_t samples() const { return batch * accumulated * replicas; }
 };
 
+constexpr const char* doubted = "the file doubts the figure, and its notes say why";
 constexpr const char* too_large = "more work than is simulated in a few seconds";
 
 int64_t work_of(const RowModel& model, const RowLayout& layout, const RowStep& step) {
   const int64_t blocks = model.is_image ? blocks_of_images : model.layers;
   return layout.gpus * step.accumulated * std::max<int64_t>(1, blocks / layout.pipeline) *
          (layout.tensor > 1 ? 2 : 1);
+}
+
+/// What the row says about variables of the environment.
+std::string environment_of(const ThroughputRow& row) {
+  std::string variables;
+  if (contains(row.text("precision"), "TF32")) {
+    variables = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE: \"1\"";
+  }
+  if (contains(row.text("interconnect"), "NCCL_P2P_DISABLE=1")) {
+    variables += fmt::format("{}NCCL_P2P_DISABLE: \"1\"", variables.empty() ? "" : ", ");
+  }
+  return variables.empty() ? "" : fmt::format("env: {{{}}}\n", variables);
 }
 
 std::string precision_with(const RowStrategy& strategy, const std::string& precision) {
@@ -141,7 +153,7 @@ std::string yaml_of(const ThroughputRow& row, const RowMachine& machine, const R
       "num_nodes: {}, strategy: {}, precision: {}, accumulate_grad_batches: {}, max_steps: {}, "
       "num_sanity_val_steps: 0, limit_val_batches: 0}}\ndata: {{train: {{samples: {}, batch_size: "
       "{}}}}}\n",
-      versions, contains(row.text("precision"), "TF32") ? tf32_line : "", machine.yaml, model.yaml,
+      versions, environment_of(row), machine.yaml, model.yaml,
       strategy.optimizer.empty() ? optimizer_of(model) : strategy.optimizer,
       machine.gpus / machine.nodes, machine.nodes, strategy.yaml, precision,
       strategy.cuts_batch ? 1 : step.accumulated, steps, step.samples() * (steps + 1), batch);
@@ -175,7 +187,8 @@ RowScenario scenario_of(const ThroughputRow& row) {
         std::string(precision.empty() ? "FP8 and FP4 arithmetic are not modelled" : ""),
         std::string(measured ? "" : "the source states no throughput or step time"),
         std::string(batch ? "" : "the batch size is not stated"),
-        std::string(work_of(model, layout, step) > work_max ? too_large : "")}) {
+        std::string(work_of(model, layout, step) > work_max ? too_large : ""),
+        std::string(contains(row.text("notes"), "doubted: ") ? doubted : "")}) {
     if (result.why_not.empty()) {
       result.why_not = reason;
     }

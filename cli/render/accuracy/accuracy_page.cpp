@@ -53,7 +53,10 @@ and its scenario:
   scores. Of an adaptive softmax, only the frequent words are computed.
 - SSD300 has its detection heads in a row, with the loss over classes alone.
 - FLOP/s of Megatron-LM's papers become a throughput by their formula.
-- A row is left out where simulating it would take more than a few seconds.
+- A row is left out where simulating it would take more than a few seconds, and where the notes of
+  its file doubt the figure ("doubted:", with what contradicts it: the peak of the GPU, another
+  figure of the same authors, another iteration of the same run). No such note follows from a
+  prediction.
 )";
 
 constexpr std::string_view page_columns = R"(

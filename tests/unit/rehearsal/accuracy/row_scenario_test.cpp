@@ -106,6 +106,36 @@ TEST_CASE("accuracy: rows that the format cannot express say why") {
   CHECK(says(reason("micro_batch", ""), "batch size"));
   CHECK(says(reason("samples_per_s", ""), "throughput"));
   CHECK(says(reason("precision", "FP8"), "FP8"));
+  CHECK(says(reason("notes", "digitised; doubted: above the peak"), "doubts the figure"));
+  CHECK(reason("notes", "nobody doubted it") == "");
+}
+
+TEST_CASE("accuracy: what a row says of software and environment is in its scenario") {
+  const auto of_framework = [](const char* framework, const char* precision) {
+    return scenario_of(row_with({{"gpu", "A100-80GB"},
+                                 {"gpus", "2"},
+                                 {"interconnect", "NVLink disabled (NCCL_P2P_DISABLE=1)"},
+                                 {"framework", framework},
+                                 {"strategy", "ddp"},
+                                 {"model", "GPT2-large"},
+                                 {"seq_len", "1024"},
+                                 {"micro_batch", "4"},
+                                 {"precision", precision},
+                                 {"samples_per_s", "10"}}));
+  };
+  const RowScenario plain = of_framework("PyTorch", "TF32");
+  CHECK(
+      says(plain.yaml, "env: {TORCH_ALLOW_TF32_CUBLAS_OVERRIDE: \"1\", NCCL_P2P_DISABLE: \"1\"}"));
+  CHECK(says(plain.yaml, "attention: math"));
+  CHECK(says(of_framework("PyTorch", "FP32").yaml, "env: {NCCL_P2P_DISABLE: \"1\"}"));
+  // USE_CUDNN=1 of its scripts; cuDNN's kernel takes 16 bits alone.
+  CHECK(says(of_framework("llm.c (C/CUDA)", "bf16").yaml, "attention: flash"));
+  CHECK(says(of_framework("llm.c fp32/TF32", "TF32").yaml, "attention: math"));
+  const RowScenario half = of_framework("HF Trainer (whyNLP/tinyllama)", "bf16, weights in bf16");
+  CHECK(half.group.software == "fused");
+  CHECK(says(half.yaml, "precision: bf16-true"));
+  CHECK(says(half.yaml, "attention: flash"));
+  CHECK(of_framework("llm-foundry/Composer FSDP", "bf16").group.software == "fused");
 }
 
 TEST_CASE("accuracy: tensor and pipeline ranks become Megatron-LM's, or a pipeline of that shape") {
