@@ -33,6 +33,15 @@ Lines for_parted(const RemedyContext& context) {
   const auto holds = [&context](std::string_view statement) {
     return std::ranges::find(context.parted, statement) != context.parted.end();
   };
+  if (holds("no_sync")) {
+    return {
+        fmt::format("all ranks must be inside of no_sync for the same micro-batches: a backward "
+                    "outside of it calls {},",
+                    context.operation),
+        "one inside of it does not; decide by the number of the micro-batch, or once for all "
+        "ranks:",
+        deciding(context)};
+  }
   if (holds("optimizer_step") || holds("optimizer_closure")) {
     return for_missing_step(context);
   }
