@@ -17,8 +17,9 @@ std::string in_flow(const std::string& expression) {
 }
 
 std::string deciding(const RemedyContext& context) {
-  return fmt::format("  - {{reduce_boolean_decision: {{value: {}, all: false, as: decided}}}}",
-                     context.condition.empty() ? "condition" : in_flow(context.condition));
+  return fmt::format("  - {{reduce_boolean_decision: {{value: {}, all: {}, as: decided}}}}",
+                     context.condition.empty() ? "condition" : in_flow(context.condition),
+                     context.steps_if_true);
 }
 
 Lines for_missing_step(const RemedyContext& context) {
