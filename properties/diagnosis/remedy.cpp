@@ -17,8 +17,9 @@ std::string in_flow(const std::string& expression) {
 }
 
 std::string deciding(const RemedyContext& context) {
-  return fmt::format("  - {{reduce_boolean_decision: {{value: {}, all: false, as: decided}}}}",
-                     context.condition.empty() ? "condition" : in_flow(context.condition));
+  return fmt::format("  - {{reduce_boolean_decision: {{value: {}, all: {}, as: decided}}}}",
+                     context.condition.empty() ? "condition" : in_flow(context.condition),
+                     context.steps_if_true);
 }
 
 Lines for_missing_step(const RemedyContext& context) {
@@ -33,6 +34,15 @@ Lines for_parted(const RemedyContext& context) {
   const auto holds = [&context](std::string_view statement) {
     return std::ranges::find(context.parted, statement) != context.parted.end();
   };
+  if (holds("no_sync")) {
+    return {
+        fmt::format("all ranks must be inside of no_sync for the same micro-batches: a backward "
+                    "outside of it calls {},",
+                    context.operation),
+        "one inside of it does not; decide by the number of the micro-batch, or once for all "
+        "ranks:",
+        deciding(context)};
+  }
   if (holds("optimizer_step") || holds("optimizer_closure")) {
     return for_missing_step(context);
   }

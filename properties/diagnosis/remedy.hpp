@@ -15,6 +15,8 @@ struct RemedyContext {
   std::string statement{};  ///< of the user, in which the strategy makes the operation, or empty
   /// Statements that ranks run differently, by the condition; the strategy makes the operation.
   std::vector<std::string> parted{};
+  /// The condition says that a rank may step, so that all must; else that one must not.
+  bool steps_if_true = false;
   std::string batches{};  ///< "training": a loop over such batches separated the ranks
 };
 

@@ -8,8 +8,7 @@
 
 #include "properties/diagnosis/batch_position.hpp"
 #include "properties/diagnosis/last_operation.hpp"
-#include "properties/diagnosis/remedy.hpp"
-#include "properties/diagnosis/stop_decision.hpp"
+#include "properties/diagnosis/remedy_of_divergence.hpp"
 
 namespace lockstep {
 
@@ -363,7 +362,6 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
     finding.follows.push_back(
         fmt::format("the calls of group {} differ too, from call {} on", group, call + 1));
   }
-  const Site* guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
   const bool by_signal = std::ranges::any_of(finding.did, [&run](const auto& action) {
     const Site* site = run.journal->sites.find(action.site);
     return site != nullptr && site->answers_signal;
@@ -371,17 +369,7 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
   if (d.repair == Repair::keep_rank && !by_signal) {
     finding.fix = {"fix what ended the rank; make sure that an error on one rank stops all ranks"};
   } else {
-    RemedyContext context{std::string(name_of(d.odd.kind)),
-                          guard == nullptr ? std::string() : guard->condition, by_signal, d.stops};
-    if (d.stops && guard != nullptr) {
-      const std::string own = stop_condition(run.journal->sites, d.decision->site);
-      context.condition = own.empty() ? context.condition : own;
-    }
-    context.parted = d.parted;
-    context.batches = batches_of(run.journal->sites, d.decision);
-    const Site* const statement = run.journal->sites.find(d.statement);
-    context.statement = statement == nullptr ? "" : statement->description;
-    finding.fix = remedy_for(d.code, context);
+    finding.fix = remedy_of_divergence(run, d, by_signal);
   }
   return finding;
 }

@@ -285,8 +285,11 @@ std::optional<FindingCause> statement_behind_weights(const OneRun& run) {
       for (const std::vector<Statement>* way : {&statement.body, &statement.otherwise}) {
         for_each_statement(*way, [&](const Statement& inner) {
           if (changes_weights(inner) || inner.kind == StatementKind::let) {
-            guarded = FindingCause{site_of(inner),
-                                   fmt::format("on some ranks only, by `{}`", branch), "", branch};
+            const bool steps =
+                inner.kind == StatementKind::optimizer_step && way == &statement.body;
+            guarded->site = site_of(inner);
+            guarded->label = fmt::format("on some ranks only, by `{}`", branch);
+            guarded->steps_if_true = guarded->steps_if_true || steps;
           }
         });
       }

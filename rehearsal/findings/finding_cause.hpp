@@ -17,6 +17,7 @@ struct FindingCause {
   std::string condition{};
   /// A branch that lets ranks change their weights differently: its condition.
   std::string branch{};
+  bool steps_if_true = false;  ///< an optimizer steps where that condition holds
   /// Ranks are set up differently: how, and what makes them equal.
   std::string difference{};
   std::string equal{};

@@ -59,6 +59,7 @@ void place_findings(const OneRun& run, std::vector<Finding>& findings) {
       if (!cause->branch.empty() && finding.code == "LS305") {
         RemedyContext context;
         context.condition = cause->branch;
+        context.steps_if_true = cause->steps_if_true;
         finding.fix = remedy_for(finding.code, context);
       }
       const bool known = std::ranges::any_of(

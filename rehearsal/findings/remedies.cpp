@@ -151,8 +151,11 @@ Lines python_of_calls(const OneRun& run, const Statement* statement, const Findi
     const std::string condition = guard == nullptr || guard->condition.empty()
                                       ? std::string("condition")
                                       : python_text(guard->condition);
-    return {fmt::format("decided = self.trainer.strategy.reduce_boolean_decision({}, all=False)",
-                        condition),
+    const bool all_must = std::ranges::any_of(finding.fix, [](const std::string& line) {
+      return line.find("all: true, as: decided") != std::string::npos;
+    });
+    return {fmt::format("decided = self.trainer.strategy.reduce_boolean_decision({}, all={})",
+                        condition, all_must ? "True" : "False"),
             "if decided:", "    ..."};
   }
   if (finding.code == "LS107" || finding.code == "LS108") {

@@ -111,7 +111,7 @@ Program train(Rank& rank, const TrainingPlan* plan, int64_t steps, End* end) {
   for (const Slice& parameter : strategy.replica().parameter_values()) {
     end->parameters.push_back(rank.read(parameter));
   }
-  for (const Slice& buffer : strategy.replica().buffer_values()) {
+  for (const Slice& buffer : strategy.replica().state().buffer_values()) {
     end->buffers.push_back(rank.read(buffer));
   }
   co_await strategy.teardown(rank);

@@ -34,9 +34,6 @@ struct Uncut {
 };
 
 constexpr auto uncut = std::to_array<Uncut>({
-    // Forward and backward of every kind of layer work on one record of the forward under way, so
-    // the exchanges between parts, experts, the loss and memory are to be cut out one by one.
-    {"model/strategy/local_model/replica.hpp: Replica", {23, 153}},
     // What a rank's trainer wrote down, beside three functions that keep its lists short.
     {"model/trainer/logging/run_log.hpp: RankLog", {37, 3}},
 });

@@ -56,7 +56,7 @@ void DistributedDataParallel::allocate(Rank& rank) {
                                        replica_.network().parameter(place).elements());
     }
   }
-  replica_.allocate_in(rank, in_pieces, variant);
+  replica_.state().allocate_in(rank, in_pieces, variant);
 }
 
 Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
@@ -154,7 +154,7 @@ Program DistributedDataParallel::before_forward(Rank& rank, bool with_gradients)
     if (is_shadowed) {
       root = co_await common_rank(rank, rank.id(), ddp_sites::choose_root);
     }
-    co_await broadcast_coalesced(rank, world_group, replica_.buffer_values(), root,
+    co_await broadcast_coalesced(rank, world_group, replica_.state().buffer_values(), root,
                                  site_id(ddp_sites::send_buffers));
   }
   if (is_shadowed) {
@@ -183,10 +183,10 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
   if (synchronising_ && hook_ != nullptr) {
     co_await hook_->begin(rank);
   }
-  const int64_t last = replica_.last_forward();
-  const std::vector<BackwardPass> passes = replica_.take_passes(options);
+  const int64_t last = replica_.forwards().last();
+  const std::vector<BackwardPass> passes = replica_.forwards().take_passes(options);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
-    replica_.turn_to(passes[pass].forward);
+    replica_.forwards().turn_to(passes[pass].forward);
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     if (synchronising_ && pass == 0) {
       const int64_t ranks = co_await dividing_ranks(rank);
@@ -201,7 +201,7 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
     }
     replica_.forget_forward(rank);
   }
-  replica_.return_to(last);
+  replica_.forwards().return_to(last);
   if (is_wrapped()) {
     if (!synchronising_ && options.through_wrapper) {
       co_await reducer_->refuse_first_static(rank);

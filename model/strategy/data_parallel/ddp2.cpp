@@ -42,7 +42,7 @@ Program DataParallelInNodes::before_forward(Rank& rank, bool with_gradients) {
     co_await reducer_->rebuild_buckets(rank);
   }
   if (broadcast_buffers_ && require_forward_sync_ && !replica().buffers().empty()) {
-    co_await broadcast_coalesced(rank, world_group, replica().buffer_values(), 0,
+    co_await broadcast_coalesced(rank, world_group, replica().state().buffer_values(), 0,
                                  site_id(ddp_sites::send_buffers));
   }
 }

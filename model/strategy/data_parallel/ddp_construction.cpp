@@ -40,7 +40,7 @@ Program verify_parameters(Rank& rank, const Replica& replica, ReducingGroup grou
 std::vector<Slice> module_state_of(const Replica& replica, bool buffers) {
   std::vector<Slice> state = replica.parameter_values();
   if (buffers) {
-    const std::vector<Slice> others = replica.buffer_values();
+    const std::vector<Slice> others = replica.state().buffer_values();
     state.insert(state.end(), others.begin(), others.end());
   }
   return state;

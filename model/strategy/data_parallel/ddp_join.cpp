@@ -79,7 +79,7 @@ Program DistributedDataParallel::shadow_iteration(Rank& rank) {
   co_await reducer_->rebuild_buckets(rank);
   if (must_send_buffers()) {
     const int32_t root = co_await common_rank(rank, nobody, ddp_sites::choose_root);
-    co_await broadcast_coalesced(rank, world_group, replica_.buffer_values(), root,
+    co_await broadcast_coalesced(rank, world_group, replica_.state().buffer_values(), root,
                                  site_id(ddp_sites::send_buffers));
   }
   co_await synchronises_.reduce(rank, world_group, 0, Reduction::sum,

@@ -134,9 +134,9 @@ void DataParallel::replicate(Rank& rank) {
     return;
   }
   const Views parameters = send_coalesced(rank, replica().parameter_values(), model_to_devices);
-  const Views buffers = send_coalesced(rank, replica().buffer_values(), buffers_to_devices);
+  const Views buffers = send_coalesced(rank, replica().state().buffer_values(), buffers_to_devices);
   for (size_t device = 1; device < used_devices(); ++device) {
-    copies_[device].replica.adopt(rank, parameters[device], buffers[device]);
+    copies_[device].replica.state().adopt(rank, parameters[device], buffers[device]);
   }
 }
 
@@ -235,9 +235,10 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
   for (size_t device = 0; device < used_devices() && !gathers_outputs(); ++device) {  // 6
     Copy& copy = copies_[device];
     const Ticket gradient = device == 0 ? loss_ready_ : scatter_output_gradient(rank, copy);
-    const int64_t last_forward = copy.replica.last_forward();
-    for (const BackwardPass& pass : copy.replica.take_passes(of_part)) {  // several on one device
-      copy.replica.turn_to(pass.forward);
+    const int64_t last_forward = copy.replica.forwards().last();
+    for (const BackwardPass& pass :
+         copy.replica.forwards().take_passes(of_part)) {  // several on one device
+      copy.replica.forwards().turn_to(pass.forward);
       copy.computed = copy.replica.backward_of_loss(rank, pass.applied_to(of_part), {gradient});
       for (const size_t layer : copy.replica.layers_last_to_first()) {
         const Ticket last = copy.replica.backward(rank, layer);
@@ -247,7 +248,7 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
         copy.replica.forget_forward(rank);
       }
     }
-    copy.replica.return_to(last_forward);
+    copy.replica.forwards().return_to(last_forward);
   }
   reduce_gradients(rank);
   for (size_t device = 0; device < used_devices(); ++device) {
@@ -284,9 +285,9 @@ void DataParallel::reduce_gradients(Rank& rank) {
     }
   }
   const std::vector<std::vector<size_t>> chunks = coalesce(parameters, coalesced_chunk);
-  replica().fill_missing_gradients(rank);
+  replica().state().fill_missing_gradients(rank);
   for (size_t device = 1; device < used_devices(); ++device) {
-    copies_[device].replica.fill_missing_gradients(rank);
+    copies_[device].replica.state().fill_missing_gradients(rank);
     add_to_root(rank, copies_[device], chunks);
   }
 }
@@ -299,8 +300,8 @@ void DataParallel::add_to_root(Rank& rank, Copy& from,
   }
   const StreamId there = from.replica.compute();
   const SiteId site = site_id(add_gradients);
-  const std::vector<Slice> gradients = from.replica.gradients();
-  const std::vector<Slice> sums = replica().gradients();
+  const std::vector<Slice> gradients = from.replica.state().gradients();
+  const std::vector<Slice> sums = replica().state().gradients();
   Bytes moved{};
   for (const std::vector<size_t>& indices : chunks) {
     const std::vector<Slice> chunk = chosen(gradients, indices);

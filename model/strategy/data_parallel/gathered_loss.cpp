@@ -24,7 +24,7 @@ Slice GatheredLoss::make(Rank& rank, int64_t elements, DeviceId device) const {
 Ticket GatheredLoss::forward(Rank& rank, const Batch& whole, const StepOptions& options,
                              std::span<const Part> parts, Transfers& transfers) {
   if (!head_.is_allocated()) {
-    head_.allocate_without_parameters(rank);
+    head_.state().allocate_without_parameters(rank);
   }
   forget(rank);
   int64_t elements = 0;

@@ -32,13 +32,13 @@ Program ReplicatedDataParallel::before_forward(Rank&, const StepOptions&) { co_r
 
 Program ReplicatedDataParallel::backward(Rank& rank, const StepOptions& asked) {
   const StepOptions options = for_backward(asked);
-  const int64_t last = replica_.last_forward();
-  const std::vector<BackwardPass> passes = replica_.take_passes(options);
+  const int64_t last = replica_.forwards().last();
+  const std::vector<BackwardPass> passes = replica_.forwards().take_passes(options);
   if (exchange() != nullptr) {
     exchange()->begin(rank, options.synchronise);
   }
   for (size_t pass = 0; pass < passes.size(); ++pass) {
-    replica_.turn_to(passes[pass].forward);
+    replica_.forwards().turn_to(passes[pass].forward);
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     for (const size_t layer : replica_.layers_last_to_first()) {
       const Ticket done = replica_.backward(rank, layer);
@@ -48,7 +48,7 @@ Program ReplicatedDataParallel::backward(Rank& rank, const StepOptions& asked) {
     }
     replica_.forget_forward(rank);
   }
-  replica_.return_to(last);
+  replica_.forwards().return_to(last);
   if (exchange() != nullptr) {
     co_await exchange()->finish(rank);
     for (const Bytes bytes : exchange()->take_exchanged_bytes()) {

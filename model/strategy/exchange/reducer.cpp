@@ -33,7 +33,7 @@ void Reducer::prepare_for_backward() {
   empty_buckets();
   if (finds_unused()) {
     std::vector<bool> ran(replica_->network().layers.size(), false);
-    for (const size_t layer : replica_->layers_of_backward()) {
+    for (const size_t layer : replica_->forwards().layers_of_backward()) {
       ran[layer] = true;
     }
     unused_.clear();
@@ -311,7 +311,7 @@ Ticket Reducer::take_out(Rank& rank, Bucket& bucket) {
       make_view(rank, index);
       continue;
     }
-    replica_->ensure_gradient(rank, parameter);
+    replica_->state().ensure_gradient(rank, parameter);
     gradients.push_back(parameter.tensor.gradient);
     parts.push_back(bucket.parts[part]);
   }

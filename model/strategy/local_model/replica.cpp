@@ -1,291 +1,238 @@
-// The state of a replica.
 #include "model/strategy/local_model/replica.hpp"
 
 #include <algorithm>
 
-#include "model/core/random.hpp"
-#include "model/network/arithmetic/initial_values.hpp"
+#include "model/core/ensure.hpp"
 #include "model/network/mixture.hpp"
-#include "model/strategy/local_model/replica_sites.hpp"
+#include "model/strategy/local_model/batch_arrival.hpp"
+#include "model/strategy/local_model/context_pass.hpp"
+#include "model/strategy/local_model/counted_memory.hpp"
+#include "model/strategy/local_model/divided_experts.hpp"
+#include "model/strategy/local_model/layer_exchange.hpp"
+#include "model/strategy/local_model/layer_kernels.hpp"
+#include "model/strategy/local_model/loss_pass.hpp"
+#include "model/strategy/local_model/residual_branches.hpp"
+#include "model/strategy/local_model/shared_batch_norm.hpp"
 
 namespace lockstep {
 
-// State
-
-Replica::Replica(const TrainingPlan& plan, DeviceId device)
-    : plan_(&plan), device_(device), layout_(layout_of(plan)) {
-  routes_tokens_ = plan.numerics && !plan.valueless && has_mixtures(network());
-  const std::vector<ParameterPlace> places = network().parameters();
-  parameters_.reserve(places.size());
-  for (const ParameterPlace place : places) {
-    parameters_.push_back({place, {}, network().parameter(place).trainable, false});
-    parameters_.back().tensor.shape = &network().parameter(place).shape;
-  }
-  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
-    for (const BufferTensor& tensor : network().layers[layer].buffers) {
-      // Module.to(dtype) converts what is floating, buffers as well as parameters.
-      const DType made = plan.buffer_dtype.value_or(plan.parameter_dtype);
-      const bool converted = is_floating(tensor.dtype) && made != DType::fp32;
-      const DType dtype = converted ? made : tensor.dtype;
-      buffers_.push_back({layer, Slice::of_size(dtype, tensor.elements())});
-    }
-  }
-}
-
-void Replica::allocate(Rank& rank, uint64_t variant) {
-  if (std::exchange(is_allocated_, true)) {
-    return;
-  }
-  owns_parameters_ = true;
-  for (size_t index = 0; index < parameters_.size(); ++index) {
-    if (!holds(index)) {
-      continue;
-    }
-    const ParameterPlace place = parameters_[index].place;
-    Slice& value = parameters_[index].tensor.value;
-    value = rank.allocate(Purpose::parameter, plan_->parameter_dtype,
-                          network().parameter(place).elements(), device_);
-    if (writes_values()) {
-      rank.write(value, initial_value(index, variant));
-    }
-  }
-  allocate_buffers(rank);
-}
-
-void Replica::allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint64_t variant) {
-  if (std::exchange(is_allocated_, true)) {
-    return;
-  }
-  ensure(parameters.size() == parameters_.size(), "memory for every parameter");
-  owns_parameters_ = false;
-  for (size_t index = 0; index < parameters.size(); ++index) {
-    parameters_[index].tensor.value = parameters[index];
-    if (writes_values() && holds(index)) {
-      rank.write(parameters[index], initial_value(index, variant));
-    }
-  }
-  allocate_buffers(rank);
-}
-
-void Replica::allocate_without_parameters(Rank& rank) {
-  if (!std::exchange(is_allocated_, true)) {
-    allocate_buffers(rank);
-  }
-}
-
-Values Replica::initial_value(size_t parameter, uint64_t variant) const {
-  const Initialisation how =
-      plan_->integer_values ? Initialisation::small_integers : Initialisation::uniform_fan_in;
-  const uint64_t key = random_key(random_key(plan_->seed, variant), parameter);
-  const bool is_whole = plan_->whole_network == nullptr;
-  const ParameterPlace place =
-      is_whole ? parameters_[parameter].place : plan_->whole_network->parameters()[parameter];
-  const Network& drawn = is_whole ? network() : *plan_->whole_network;
-  const Values whole =
-      initial_parameter(drawn.layers[place.layer], place.tensor, plan_->parameter_dtype, how, key);
-  const std::optional<TensorCut>& cut = network().parameter(parameters_[parameter].place).cut;
-  if (!cut) {
-    return whole;
-  }
-  Values part(whole.dtype(), elements_of(cut->part_shape()));
-  for (const TensorRun& run : cut->runs_of(part_index(*cut))) {
-    for (int64_t i = 0; i < run.elements; ++i) {
-      part.set(run.in_part + i, whole.number(run.in_whole + i));
-    }
-  }
-  return part;
-}
-
-void Replica::allocate_buffers(Rank& rank) {
-  owns_buffers_ = true;
-  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
-    for (size_t tensor = 0; holds_layer(layer) && tensor < buffers_of(layer).size(); ++tensor) {
-      Slice& value = buffers_[buffers_of(layer)[tensor]].value;
-      value = rank.allocate(Purpose::parameter, value.dtype, value.elements, device_);
-      if (writes_values()) {
-        rank.write(value, initial_buffer(network().layers[layer].buffers[tensor], value.dtype));
-      }
-    }
-  }
-  loss_ = rank.allocate(Purpose::metric, DType::fp32, 1, device_);
-}
-
-void Replica::adopt(Rank& rank, const std::vector<Slice>& parameters,
-                    const std::vector<Slice>& buffers) {
-  ensure(!is_allocated_ && parameters.size() == parameters_.size() &&
-             buffers.size() == buffers_.size(),
-         "a replica without memory is given all of its state");
-  is_allocated_ = true;
-  owns_parameters_ = false;
-  owns_buffers_ = false;
-  for (size_t index = 0; index < parameters.size(); ++index) {
-    parameters_[index].tensor.value = parameters[index];
-  }
-  for (size_t index = 0; index < buffers.size(); ++index) {
-    buffers_[index].value = buffers[index];
-  }
-  loss_ = rank.allocate(Purpose::metric, DType::fp32, 1, device_);
-}
+Replica::Replica(const TrainingPlan& plan, DeviceId device) : state_(plan, device), routed_(plan) {}
 
 void Replica::release(Rank& rank) {
+  forwards_.release(rank);
+  state_.release(rank);
+}
+
+const Shape& Replica::output_shape() const {
+  const ForwardRecord& now = forwards_.now();
+  return now.trace.empty() ? network().input_of(0)
+                           : network().layers[now.trace.back().layer].output;
+}
+
+// Forward
+
+Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
+  begin_forward(rank, batch, options, after);
+  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
+    forward_layer(rank, layer, options);
+  }
+  return end_forward(rank, options);
+}
+
+ForwardRecord& Replica::begin_record(Rank& rank, const Batch& batch, const StepOptions& options) {
   forget_forward(rank);
-  for (Forward& forward : kept_) {
-    release_forward(rank, forward);
-  }
-  kept_.clear();
-  forget_optimizer(rank);
-  for (size_t index = 0; index < parameters_.size(); ++index) {
-    forget_gradient(rank, parameters_[index]);
-    if (owns_parameters_ && holds(index)) {
-      rank.release(parameters_[index].tensor.value);
-    }
-  }
-  for (const Buffer& buffer : buffers_) {
-    if (owns_buffers_ && holds_layer(buffer.layer)) {
-      rank.release(buffer.value);
-    }
-  }
-  rank.release(loss_);
-  is_allocated_ = false;
+  ForwardRecord& now = forwards_.now();
+  now.trace.reserve(state_.held_layers());
+  now.number = forwards_.next_number();
+  now.device = device();
+  now.only_optimizer = options.only_optimizer;
+  now.loss.factor = 1;
+  now.unused.clear();
+  now.choices.clear();
+  now.expert_runs.clear();
+  now.context_runs.clear();
+  now.last_module = options.modules.empty() ? 0 : options.modules.back();
+  now.first_wanted_layer = first_wanted_layer(state_, now, options);
+  now.samples = batch.size();
+  return now;
 }
 
-std::vector<Slice> Replica::parameter_values() const {
-  std::vector<Slice> values;
-  for (const Parameter& parameter : parameters_) {
-    values.push_back(parameter.tensor.value);
-  }
-  return values;
+void Replica::begin_forward(Rank& rank, const Batch& batch, const StepOptions& options,
+                            After after) {
+  BatchArrival(state_, begin_record(rank, batch, options)).bring(rank, batch, options, after);
 }
 
-std::vector<Slice> Replica::buffer_values() const {
-  std::vector<Slice> values;
-  for (const Buffer& buffer : buffers_) {
-    values.push_back(buffer.value);
+void Replica::begin_part(Rank& rank, const Batch& batch, const StepOptions& options,
+                         const Part& part) {
+  ForwardRecord& now = begin_record(rank, batch, options);
+  BatchArrival arrival(state_, now);
+  if (part.input) {
+    now.first_wanted_layer = 0;  // the rank before waits for the gradient of its output
+    now.current = *part.input;
+  } else {
+    arrival.bring_input(rank, batch, options);
   }
-  return values;
-}
-
-std::vector<Slice> Replica::gradients() const {
-  std::vector<Slice> gradients;
-  for (const Parameter& parameter : parameters_) {
-    if (parameter.trainable) {
-      gradients.push_back(parameter.tensor.gradient);
-    }
-  }
-  return gradients;
-}
-
-void Replica::ensure_gradient(Rank& rank, Parameter& parameter) {
-  if (parameter.tensor.gradient.buffer == no_buffer) {
-    parameter.tensor.gradient = rank.allocate(Purpose::gradient, parameter.tensor.value.dtype,
-                                              parameter.tensor.value.elements, device_);
+  if (part.has_loss) {
+    arrival.bring_target(rank, batch, options);
   }
 }
 
-void Replica::fill_missing_gradients(Rank& rank) {
-  for (size_t index = 0; index < parameters_.size(); ++index) {
-    Parameter& parameter = parameters_[index];
-    if (parameter.trainable && holds(index) && parameter.tensor.gradient.buffer == no_buffer) {
-      ensure_gradient(rank, parameter);
-      fill_with_zeros(rank, parameter.tensor.gradient);
-    }
+Ticket Replica::announce_tokens(Rank& rank, size_t layer, const StepOptions& options) {
+  if (!are_experts_divided(network().layers[layer]) || !runs(layer, options)) {
+    return {};
+  }
+  return DividedExperts(state_, forwards_.now()).announce_tokens(rank, layer);
+}
+
+void Replica::forward_layer(Rank& rank, size_t layer, const StepOptions& options) {
+  ForwardRecord& now = forwards_.now();
+  if (runs(layer, options)) {
+    check_batch_norm(network().layers[layer], {now.samples, options.training},
+                     {synchronises_statistics_, plan().autocast_of_cuda, rank.world_size()});
+    LayerRun run;
+    run.layer = layer;
+    run.segment = options.training ? network().segment_of(layer) : nullptr;
+    run.residual = ResidualBranches(state_, now).residual_of(layer);
+    now.trace.push_back(run);
+    forward_of_run(rank, now.trace.back(), {.training = options.training});
+  }
+  const CheckpointedSegment* segment = network().segment_of(layer);
+  if (options.training && segment != nullptr && segment->last == layer) {
+    now.forget_inside(rank, *segment);
   }
 }
 
-void Replica::forget_gradient(Rank& rank, Parameter& parameter) {
-  const Slice gradient = std::exchange(parameter.tensor.gradient, Slice{});
-  const bool is_view = std::exchange(parameter.gradient_is_view, false);
-  if (gradient.buffer != no_buffer && !is_view) {
-    rank.release(gradient);
+void Replica::forward_of_run(Rank& rank, LayerRun& run, const LayerTurn& turn) {
+  ForwardRecord& now = forwards_.now();
+  const Layer& layer = network().layers[run.layer];
+  ResidualBranches(state_, now).pass(run);
+  run.input = now.current;
+  Slice working = CountedMemory(state_, now).begin_layer(rank, run, turn);
+  LayerKernels kernels(state_, now);
+  Slice output;
+  if (plan().numerics && layer.kind != LayerKind::residual_shortcut) {
+    output = rank.allocate(Purpose::activation, kernels.output_type_of(run),
+                           now.samples * elements_of(layer.output), device());
+    now.current = output;
+  }
+  if (layer.kind == LayerKind::exchange) {
+    LayerExchange(state_, now).forward(rank, run, output);
+  } else if (is_divided_core(layer)) {
+    ContextPass(state_, now).forward(rank, run, turn, output);
+  } else if (are_experts_divided(layer)) {
+    DividedExperts(state_, now).forward(rank, run, turn, output, routed_);
+  } else if (synchronises_statistics_ && turn.training && layer.kind == LayerKind::batch_norm &&
+             rank.world_size() > 1) {
+    gathered_ = SharedBatchNorm(state_, now).forward(rank, run, turn, output);
+  } else {
+    kernels.forward(rank, run, turn, output, routed_.begin_counting(rank, now, run.layer, turn));
+  }
+  forget(rank, working);
+  if (turn.again && turn.is_last) {
+    // Its first output lives on outside of the segment, and no backward reads this one.
+    forget(rank, output);
+  } else {
+    run.output = output;
   }
 }
 
-void Replica::forget_optimizer(Rank& rank) {
-  for (Parameter& parameter : parameters_) {
-    for (const Slice& state : parameter.tensor.state) {
-      rank.release(state);
-    }
-    parameter.tensor.state.clear();
-    parameter.tensor.steps = 0;
+Ticket Replica::end_forward(Rank& rank, const StepOptions& options) {
+  return LossPass(state_, forwards_.now()).forward(rank, options.training);
+}
+
+void Replica::end_part(Rank& rank, const StepOptions& options) {
+  CountedMemory(state_, forwards_.now()).free_weight_copies(rank, options.training);
+}
+
+// Backward
+
+Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After after) {
+  return LossPass(state_, forwards_.now()).backward(rank, options, after);
+}
+
+Slice Replica::take_input_gradient() {
+  ForwardRecord& now = forwards_.now();
+  std::erase_if(now.transient,
+                [&](const Slice& each) { return each.buffer == now.gradient.buffer; });
+  return std::exchange(now.gradient, {});
+}
+
+std::vector<size_t> Replica::begin_recomputation(size_t layer) {
+  ForwardRecord& now = forwards_.now();
+  const LayerRun& first = now.run_of(layer);
+  std::vector<size_t> layers;
+  if (first.segment == nullptr || first.segment == now.recomputed) {
+    return layers;
   }
-}
-
-void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
-  const double zero = 0;
-  KernelCall call;
-  call.kernel = Kernel::fill;
-  call.writes = {&data, 1};
-  call.scalars = {&zero, 1};
-  call.memory_traffic = data.bytes();
-  rank.compute(call, {compute(), {}, site_id(replica_sites::zero_gradients)});
-}
-
-bool Replica::wants_gradient(const Parameter& parameter) const {
-  return parameter.trainable && !is_unused(parameter) &&
-         (!now_.only_optimizer || is_held_by(*now_.only_optimizer, parameter));
-}
-
-bool Replica::is_held_by(size_t optimizer, const Parameter& parameter) const {
-  return plan_->optimizers.at(optimizer).holds(parameter.place.layer);
-}
-
-void Replica::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
-  for (Parameter& parameter : parameters_) {
-    if (!is_held_by(optimizer, parameter)) {
-      continue;
-    }
-    if (set_to_none) {
-      forget_gradient(rank, parameter);
-    } else if (parameter.tensor.gradient.buffer != no_buffer) {
-      fill_with_zeros(rank, parameter.tensor.gradient);
-    }
+  now.recomputed = first.segment;
+  const std::span<LayerRun> runs = now.runs_of(*first.segment);
+  now.current = runs.front().input;
+  for (const LayerRun& run : runs) {
+    layers.push_back(run.layer);
   }
+  return layers;
 }
 
-std::vector<Slice> Replica::gradients_of_step(size_t optimizer, const OwnedStep* owned) const {
-  const bool shares_norm = owned != nullptr && owned->norm.has_value();
-  std::vector<Slice> gradients;
-  for (size_t index = 0; index < parameters_.size(); ++index) {
-    const Parameter& parameter = parameters_[index];
-    const bool steps = parameter.trainable && is_held_by(optimizer, parameter) && holds(index);
-    if (steps && parameter.tensor.gradient.buffer != no_buffer &&
-        (!shares_norm || owned->owns[index])) {
-      gradients.push_back(parameter.tensor.gradient);
-    }
-  }
-  return gradients;
+void Replica::recompute(Rank& rank, size_t layer) {
+  LayerRun& run = forwards_.now().run_of(layer);
+  const bool is_last = &run == &forwards_.now().runs_of(*run.segment).back();
+  forward_of_run(rank, run, {.training = true, .again = true, .is_last = is_last});
 }
 
-void Replica::clip(Rank& rank, const UpdateOptions& options, const OwnedStep* owned) {
-  const std::vector<Slice> gradients = gradients_of_step(options.optimizer, owned);
-  if (owned == nullptr || !owned->norm) {
-    clip_gradients(rank, options.clipping, gradients, device_, nullptr);
-    return;
+Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
+  ForwardRecord& now = forwards_.now();
+  LayerRun& run = now.run_of(layer);
+  const bool has_weights = !parameters_of(layer).empty();
+  if (half == BackwardHalf::weights && !has_weights) {
+    return {};  // the other half was all of it
   }
-  OwnedStep counts = *owned;
-  for (size_t index = 0; index < counts.owns.size() && !counts.counts.empty(); ++index) {
-    counts.owns[index] = counts.owns[index] && counts.counts[index];
+  for (const size_t again : begin_recomputation(layer)) {
+    recompute(rank, again);
   }
-  const std::vector<Slice> counted = gradients_of_step(options.optimizer, &counts);
-  SharedNorm norm = *owned->norm;
-  norm.counted = &counted;
-  clip_gradients(rank, options.clipping, gradients, device_, &norm);
+  LayerGradients gradients;
+  if (half == BackwardHalf::input) {
+    run.output_gradient = now.gradient;
+    gradients.slices.assign(parameters_of(layer).size(),
+                            Slice{no_buffer, plan().parameter_dtype, 0, 0});
+  } else {
+    gradients = gradients_to_fill(rank, state_, now, layer);
+  }
+  Slice working = CountedMemory(state_, now).begin_backward(rank, run, gradients.made);
+  const Ticket done = backward_of_run(rank, run, gradients.slices, half);
+  forget(rank, working);
+  if (half == BackwardHalf::input && has_weights) {
+    return done;
+  }
+  forget(rank, run.weight_copies);
+  forget(rank, run.kept);
+  forget(rank, run.recomputed);
+  if (run.segment != nullptr && &run != &now.runs_of(*run.segment).back()) {
+    forget(rank, run.output);  // the layer behind has had its gradient
+  }
+  return done;
 }
 
-Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site,
-                               const OwnedStep* owned) {
-  std::vector<OptimizedTensor*> tensors;
-  for (size_t index = 0; index < parameters_.size(); ++index) {
-    Parameter& parameter = parameters_[index];
-    const bool is_own = owned == nullptr || owned->owns[index];
-    if (is_own && parameter.trainable && is_held_by(options.optimizer, parameter) && holds(index)) {
-      tensors.push_back(&parameter.tensor);
-    }
+Ticket Replica::backward_of_run(Rank& rank, const LayerRun& run,
+                                const std::vector<Slice>& gradients, BackwardHalf half) {
+  ForwardRecord& now = forwards_.now();
+  const Layer& layer = network().layers[run.layer];
+  if (run.statistics.buffer != no_buffer) {
+    return SharedBatchNorm(state_, now).backward(rank, run, gradients);
   }
-  clip(rank, options, owned);
-  const OptimizerPlan optimizer = scheduled(plan_->optimizers[options.optimizer], options);
-  return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors,
-                                  {compute(), {}, site});
+  if (are_experts_divided(layer)) {
+    return DividedExperts(state_, now).backward(rank, run, gradients);
+  }
+  if (layer.kind == LayerKind::residual_shortcut) {
+    ResidualBranches(state_, now).turn_to_shortcut(rank, run);
+    return {};
+  }
+  if (layer.kind == LayerKind::exchange) {
+    return LayerExchange(state_, now).backward(rank, run);
+  }
+  if (is_divided_core(layer)) {
+    return ContextPass(state_, now).backward(rank, run);
+  }
+  return LayerKernels(state_, now).backward(rank, run, gradients, half);
 }
 
 }  // namespace lockstep

@@ -40,14 +40,14 @@ Task<bool> ScaledStep::may_step() {
 namespace {
 
 Task<std::optional<UpdateOptions>> scaled_step_of(Rank& rank, Replica& replica,
-                                                  UpdateOptions options,
-                                                  const Replica::OwnedStep* owned) {
+                                                  UpdateOptions options, const OwnedStep* owned) {
   if (options.loss_scale == nullptr) {
     co_return options;
   }
-  ScaledStep scaled(rank, *options.loss_scale, replica.gradients_of_step(options.optimizer, owned),
-                    replica.device(), owned == nullptr ? std::nullopt : std::optional(world_group));
-  replica.clip(rank, options, owned);
+  ScaledStep scaled(rank, *options.loss_scale,
+                    replica.update().gradients_of(options.optimizer, owned), replica.device(),
+                    owned == nullptr ? std::nullopt : std::optional(world_group));
+  replica.update().clip(rank, options, owned);
   options.clipping = {};
   const bool may_step = co_await scaled.may_step();
   if (!may_step) {
@@ -65,7 +65,7 @@ Task<std::optional<UpdateOptions>> scaled_step(Rank& rank, Replica& replica,
 
 Task<std::optional<UpdateOptions>> scaled_step_of_parts(Rank& rank, Replica& replica,
                                                         UpdateOptions options,
-                                                        const Replica::OwnedStep& owned) {
+                                                        const OwnedStep& owned) {
   return scaled_step_of(rank, replica, options, &owned);
 }
 

@@ -36,7 +36,7 @@ Task<std::optional<UpdateOptions>> scaled_step(Rank& rank, Replica& replica, Upd
 /// The same of parts: ranks that own different parameters step, or skip, together (FairScale).
 Task<std::optional<UpdateOptions>> scaled_step_of_parts(Rank& rank, Replica& replica,
                                                         UpdateOptions options,
-                                                        const Replica::OwnedStep& owned);
+                                                        const OwnedStep& owned);
 
 /// Notes the step in the scale, where numbers carry values. True: it is skipped.
 bool note_step(LossScale& scale, std::optional<bool> found);

@@ -40,11 +40,11 @@ MegatronPipeline::MegatronPipeline(const TrainingPlan& plan, MegatronPlan megatr
 Program MegatronPipeline::construct(Rank& rank) {
   co_await make_groups(rank);
   hold_stages();
-  replica_.share_positions(context_);
-  replica_.share_experts(experts_);
+  replica_.state().share_positions(context_);
+  replica_.state().share_experts(experts_);
   make_buffers();
   if (megatron_.use_distributed_optimizer) {
-    replica_.allocate_in(rank, buffers_->allocate_parameters(rank));
+    replica_.state().allocate_in(rank, buffers_->allocate_parameters(rank));
   } else {
     replica_.allocate(rank);  // all ranks have drawn the same model (seed_everything)
   }

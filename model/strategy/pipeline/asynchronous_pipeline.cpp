@@ -146,7 +146,7 @@ int64_t AsynchronousPipeline::oldest_needed() const {
 
 void AsynchronousPipeline::update(Rank& rank, const UpdateOptions& options) {
   std::vector<Slice> gradients;
-  for (const Slice& gradient : replica_.gradients()) {
+  for (const Slice& gradient : replica_.state().gradients()) {
     if (gradient.buffer != no_buffer) {
       gradients.push_back(gradient);
     }

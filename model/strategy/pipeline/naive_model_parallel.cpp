@@ -39,7 +39,7 @@ void NaiveModelParallel::place_layers(int32_t devices) {
     for (size_t layer = layers.first; layer < layers.end; ++layer) {
       held[layer] = true;
     }
-    device.replica.hold_only(held);
+    device.replica.state().hold_only(held);
     devices_.push_back(std::move(device));
   }
   for (size_t index = 0; index < replica().parameters().size(); ++index) {
@@ -113,7 +113,7 @@ void NaiveModelParallel::forward_on(Rank& rank, size_t number, const Batch& batc
 
 Program NaiveModelParallel::backward(Rank& rank, const StepOptions& options) {
   for (const Device& device : devices_) {
-    if (device.replica.has_passes()) {
+    if (device.replica.forwards().has_passes()) {
       throw ProgramException(site_id(carry_gradients),
                              "a backward through several forwards, or from the output, is not "
                              "modelled under naive_model_parallel; return the loss");
@@ -187,7 +187,7 @@ Program NaiveModelParallel::optimizer_step(Rank& rank, const UpdateOptions& opti
                            "clip by value");
   }
   for (Device& device : devices_) {
-    Replica::OwnedStep owned;
+    OwnedStep owned;
     for (size_t index = 0; index < device.replica.parameters().size(); ++index) {
       owned.owns.push_back(device.replica.holds(index));
     }

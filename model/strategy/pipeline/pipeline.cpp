@@ -217,8 +217,8 @@ Program Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Bat
     passage.output = plan().numerics ? replica_.output()
                                      : boundary_before(rank, action.stage + 1, Purpose::activation);
   }
-  passage.forward = replica_.last_forward();
-  replica_.keep_forward();
+  passage.forward = replica_.forwards().last();
+  replica_.forwards().keep();
 }
 
 namespace {
@@ -245,7 +245,7 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
   const BackwardHalf half = is_first ? BackwardHalf::both : half_of(action.work);
   const bool ends = half != BackwardHalf::input;
   backwards_left_[action.stage] -= ends ? 1 : 0;
-  replica_.turn_to(passage.forward);
+  replica_.forwards().turn_to(passage.forward);
   if (ends) {
     begin_exchange(action, options);
   }
@@ -271,7 +271,7 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
   if (ends) {
     end_backward(rank, action);
   }
-  replica_.return_to(0);
+  replica_.forwards().return_to(0);
   co_await end_exchange(rank);
 }
 

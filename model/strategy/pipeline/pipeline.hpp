@@ -124,7 +124,7 @@ class Pipeline : public DistributedStrategy {
  private:
   /// A micro-batch in a stage of this rank: what it got, and what it will be asked for.
   struct Passage {
-    int64_t forward = 0;                ///< Replica::last_forward()
+    int64_t forward = 0;                ///< ForwardHistory::last()
     std::optional<Slice> activation{};  ///< received for it
     std::optional<Slice> gradient{};    ///< of its output, received
     Ticket arriving{};                  ///< either of them, which its next computation needs

@@ -48,11 +48,11 @@ void Pipeline::hold_stages() {
       held[layer] = true;
     }
   }
-  replica_.hold_only(held);
+  replica_.state().hold_only(held);
   if (pipeline_.mesh.tensor_ranks > 1) {
     tensor_.ranks = pipeline_.mesh.tensor_ranks;
     tensor_.index = place_.in_tensor;
-    replica_.share_layers(tensor_);
+    replica_.state().share_layers(tensor_);
   }
 }
 

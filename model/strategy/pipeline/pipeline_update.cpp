@@ -56,7 +56,7 @@ std::optional<MissingLoss> Pipeline::missing_loss() const {
 // After an evaluation, where no backward does so.
 void Pipeline::forget_passages(Rank& rank) {
   for (auto& [key, passage] : passages_) {
-    replica_.drop_forward(rank, passage.forward);
+    replica_.forwards().drop(rank, passage.forward);
     release_output(rank, passage);
   }
 }

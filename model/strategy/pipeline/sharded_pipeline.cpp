@@ -37,7 +37,7 @@ Program ShardedPipeline::make_groups(Rank& rank) {
 
 void ShardedPipeline::allocate_stages(Rank& rank) {
   ranks_.tensor = tensor_;
-  replica_.allocate_without_parameters(rank);
+  replica_.state().allocate_without_parameters(rank);
   for (const int32_t stage : own_stages_) {
     stages_.add_stage(rank, ranks_, stage, layers_of(stage));
   }

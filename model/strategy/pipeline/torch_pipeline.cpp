@@ -78,7 +78,7 @@ void TorchPipeline::finish_gradients(Rank& rank, const StepOptions& options) {
 // torch divides all that is there, what an earlier batch has left among it (stage.py, scale_grads).
 void TorchPipeline::scale_gradients(Rank& rank) {
   std::vector<Slice> gradients;
-  for (const Slice& gradient : replica_.gradients()) {
+  for (const Slice& gradient : replica_.state().gradients()) {
     if (gradient.buffer != no_buffer) {
       gradients.push_back(gradient);
     }
@@ -97,7 +97,7 @@ Program TorchPipeline::optimizer_step(Rank& rank, const UpdateOptions& options) 
                            "clipping by norm is not modelled where stages on several ranks share a "
                            "weight, which the norm would count twice; clip by value");
   }
-  Replica::OwnedStep owned;
+  OwnedStep owned;
   std::vector<size_t> held;
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
     owned.owns.push_back(replica_.holds(index));

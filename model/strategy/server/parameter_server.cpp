@@ -51,7 +51,7 @@ void ParameterServer::allocate(Rank& rank) {
           rank.allocate(Purpose::parameter, dtype, replica().network().parameter(place).elements());
     }
   }
-  replica().allocate_in(rank, parameters, 0);
+  replica().state().allocate_in(rank, parameters, 0);
   said_ = rank.allocate(Purpose::metric, WorkerMessage::dtype,
                         WorkerMessage::elements * options_.servers);
 }

@@ -50,7 +50,8 @@ void WeightServer::allocate(Rank& rank) {
     tensor.gradient = flat_.gradient.part(held.value.begin, held.value.elements);
     tensors_.push_back(tensor);
     if (replica_->writes_values()) {
-      rank.write(held.value, replica_->initial_value(held.parameter, 0)
+      rank.write(held.value, replica_->state()
+                                 .initial_value(held.parameter, 0)
                                  .slice(held.first_element, held.value.elements));
     }
   }

@@ -78,7 +78,7 @@ void ZeroRedundancyUpdate::allocate_pieces(Rank& rank, std::vector<Slice>& param
 
 // All gradients are there, so that clipping by norm is local.
 void ZeroRedundancyUpdate::step(Rank& rank, const UpdateOptions& options, Transfers& transfers) {
-  Replica::OwnedStep owned;
+  OwnedStep owned;
   for (const int32_t owner : owners_) {
     owned.owns.push_back(owner == rank.id());
   }

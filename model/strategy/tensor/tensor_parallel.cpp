@@ -19,7 +19,7 @@ TensorParallel::TensorParallel(const TrainingPlan& plan)
 Program TensorParallel::setup(Rank& rank, Stage stage) {
   if (!std::exchange(is_set_up_, true)) {
     mesh_ = co_await make_tensor_mesh(rank, rank.world_size());
-    replica_.share_layers(mesh_.tensor);
+    replica_.state().share_layers(mesh_.tensor);
     replica_.allocate(rank);
     co_await distribute_parameters(rank, replica_, mesh_);
   }
@@ -121,7 +121,7 @@ Program TensorParallel::optimizer_step(Rank& rank, const UpdateOptions& options)
     replica_.optimizer_step(rank, update, site_id(tensor_sites::update));
     co_return;
   }
-  replica_.clip(rank, update, nullptr);
+  replica_.update().clip(rank, update, nullptr);
   const ComputeOptions there{replica_.compute(), {}, site_id(tensor_sites::update)};
   for (const PartOfTensor& part : parts) {
     sum_for_operands(rank, optimizer, part.parameter);
@@ -185,7 +185,7 @@ std::vector<HeldParameter> in_whole(const Replica& replica, const TensorRanks& r
   std::vector<HeldParameter> parts;
   const int64_t end = held.first_element + held.value.elements;
   for (const TensorRun& run :
-       cut->runs_of(cut->by_experts ? replica.part_index(*cut) : ranks.index)) {
+       cut->runs_of(cut->by_experts ? replica.state().division().part_index(*cut) : ranks.index)) {
     const int64_t first = std::max(run.in_part, held.first_element);
     const int64_t last = std::min(run.in_part + run.elements, end);
     if (first < last) {

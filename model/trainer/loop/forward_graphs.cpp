@@ -34,7 +34,7 @@ void ForwardGraphs::keep_last(const std::string& next_output, Frame& frame, bool
   const bool rebinds_output = next_output == output_name_;
   if (is_held(loss_, "loss", true) || is_held(output_, output_name_, rebinds_output)) {
     kept_.push_back({number_, loss_, output_});
-    strategy_.replica().keep_forward();
+    strategy_.replica().forwards().keep();
   }
 }
 
@@ -54,7 +54,7 @@ void ForwardGraphs::drop_unreachable() {
   std::erase_if(kept_, [&](const KeptForward& kept) {
     const bool is_unreachable = kept.loss.expired() && kept.output.expired();
     if (is_unreachable) {
-      strategy_.replica().drop_forward(rank_, kept.number);
+      strategy_.replica().forwards().drop(rank_, kept.number);
     }
     return is_unreachable;
   });
@@ -62,7 +62,7 @@ void ForwardGraphs::drop_unreachable() {
 
 void ForwardGraphs::drop_all() {
   for (const KeptForward& kept : kept_) {
-    strategy_.replica().drop_forward(rank_, kept.number);
+    strategy_.replica().forwards().drop(rank_, kept.number);
   }
   kept_.clear();
 }

@@ -159,7 +159,7 @@ Program ModelForward::run(const Statement* statement, Frame& frame) {
     tally_.note_forward();
   }
   is_done_ = true;
-  graphs_.begin(strategy_.copy(batch_.copy()).last_forward());
+  graphs_.begin(strategy_.copy(batch_.copy()).forwards().last());
   bind_loss(frame);
   bind_output(statement, frame);
 }

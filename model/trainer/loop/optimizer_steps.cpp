@@ -47,7 +47,7 @@ Program OptimizerSteps::backward(BackwardStart start, SiteId site) {
   }
   StepOptions options = switches_.options(batch_.trains());
   if (graphs_.keeps_earlier()) {
-    strategy_.replica().go_back_through(graphs_.take_passes(start));
+    strategy_.replica().forwards().go_back_through(graphs_.take_passes(start));
   } else {
     options.loss_factor *= start.of_output.empty() ? start.of_loss : 1;
     options.output_gradient = std::move(start.of_output);
@@ -62,7 +62,7 @@ Program OptimizerSteps::backward(BackwardStart start, SiteId site) {
   }
   streams_.hand_over_compute();
   co_await strategy_.backward(rank_, options);
-  if (strategy_.replica().has_passes()) {
+  if (strategy_.replica().forwards().has_passes()) {
     lack_at(log_, site,
             fmt::format("a backward through several forwards is not modelled by "
                         "the strategy {}",

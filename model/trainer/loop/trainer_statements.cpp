@@ -25,7 +25,7 @@ bool calls_strategy(Kind kind) {
   return kind == Kind::forward || kind == Kind::backward || kind == Kind::clip_gradients ||
          kind == Kind::optimizer_step || kind == Kind::optimizer_closure ||
          kind == Kind::state_dict || kind == Kind::save_checkpoint ||
-         kind == Kind::summon_full_params;
+         kind == Kind::summon_full_params || kind == Kind::no_sync;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/local_model/batch_values.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {

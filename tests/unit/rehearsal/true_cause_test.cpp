@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "model/strategy/local_model/batch_values.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "model/strategy/data_parallel/dp.hpp"
 #include "model/strategy/data_parallel/single.hpp"
+#include "model/strategy/local_model/batch_values.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 
@@ -124,7 +125,7 @@ Program one_step(Rank& rank, SingleDevice* strategy, const Batch* batch,
   co_await strategy->backward(rank, options);
   const Ticket end = rank.event();
   co_await rank.settle(end);
-  for (const Slice& buffer : strategy->replica().buffer_values()) {
+  for (const Slice& buffer : strategy->replica().state().buffer_values()) {
     buffers->push_back(rank.read(buffer));
   }
 }

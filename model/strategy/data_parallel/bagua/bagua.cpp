@@ -53,10 +53,10 @@ void Bagua::allocate(Rank& rank) {
   for (WeightBucket& bucket : weights_) {
     bucket.weights = chosen(parameters, bucket.parameters);
   }
-  replica().allocate_in(rank, parameters, static_cast<uint64_t>(rank.id()));
+  replica().state().allocate_in(rank, parameters, static_cast<uint64_t>(rank.id()));
   for (size_t index = 0; index < parameters.size(); ++index) {
     if (!replica().parameters()[index].trainable && replica().writes_values()) {
-      rank.write(parameters[index], replica().initial_value(index, 0));
+      rank.write(parameters[index], replica().state().initial_value(index, 0));
     }
   }
   if (compresses(options_.algorithm) && replica().writes_values()) {

@@ -56,7 +56,7 @@ void BaguaBuckets::prepare(Rank& rank) {
     buckets_.push_back(std::move(bucket));
   }
   if (!options_.flatten) {
-    replica_->fill_missing_gradients(rank);  // bagua_ensure_grad
+    replica_->state().fill_missing_gradients(rank);  // bagua_ensure_grad
   }
 }
 

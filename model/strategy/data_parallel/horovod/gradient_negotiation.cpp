@@ -112,7 +112,7 @@ void GradientNegotiation::hand_over(Rank& rank, size_t parameter, Ticket done, b
 // DistributedOptimizer.synchronize, which Lightning calls after every backward: what no hook has
 // been called for goes now, zeros where there is no gradient, then what hooks have held back.
 Program GradientNegotiation::finish(Rank& rank) {
-  replica_->fill_missing_gradients(rank);
+  replica_->state().fill_missing_gradients(rank);
   const std::vector<size_t> held_back = std::exchange(held_back_, {});
   for (size_t index = 0; index < replica_->parameters().size(); ++index) {
     const bool is_held_back = std::ranges::find(held_back, index) != held_back.end();

@@ -166,7 +166,7 @@ Program Horovod::send_states(Rank& rank) {
 // one pickled object.
 Program Horovod::send_optimizer(Rank& rank, size_t optimizer) {
   replica().zero_gradients(rank, optimizer, false);
-  replica().fill_missing_gradients(rank);
+  replica().state().fill_missing_gradients(rank);
   UpdateOptions update;
   update.optimizer = optimizer;
   replica().optimizer_step(rank, update, site_id(horovod_sites::first_step));

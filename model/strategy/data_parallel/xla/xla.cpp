@@ -118,7 +118,7 @@ Program XlaDataParallel::backward(Rank& rank, const StepOptions& options) {
 // The gradients that a window's first backward makes lie side by side, as operands of one call.
 void XlaDataParallel::begin_gradients(Rank& rank) {
   std::vector<bool> begins(replica().parameters().size());
-  for (const size_t layer : replica().layers_of_backward()) {
+  for (const size_t layer : replica().forwards().layers_of_backward()) {
     for (const size_t index : replica().trainable_of(layer)) {
       const Replica::Parameter& parameter = replica().parameters()[index];
       begins[index] = begins[index] || (parameter.tensor.gradient.buffer == no_buffer &&
@@ -174,7 +174,7 @@ Program XlaDataParallel::complete_gradients(Rank& rank, const UpdateOptions& opt
     co_return;
   }
   if (options.clipping.algorithm != GradientClipping::Algorithm::none) {
-    replica().clip(rank, options, nullptr);
+    replica().update().clip(rank, options, nullptr);
     clips_own_gradients_ = has_clipped_own_ = true;
   }
   const double share = 1.0 / rank.world_size();

@@ -159,7 +159,7 @@ void DeepSpeedPartitioned::allocate(Rank& rank) {
     }
   }
   constexpr uint64_t variant = 0;  // rank 0's become everybody's
-  replica().allocate_in(rank, parameters, variant);
+  replica().state().allocate_in(rank, parameters, variant);
   partition_.emplace(replica(), trainable, layout,
                      options_.offloads_optimizer ? host_device : DeviceId{0},
                      options_.offloads_optimizer);

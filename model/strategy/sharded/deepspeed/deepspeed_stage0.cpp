@@ -22,10 +22,10 @@ Program FlatReduction::finish(Rank& rank) {
       ++without_gradient_[index];
     }
   }
-  replica_->fill_missing_gradients(rank);
+  replica_->state().fill_missing_gradients(rank);
   std::vector<Slice> bucket;
   int64_t elements = 0;
-  for (const Slice& gradient : replica_->gradients()) {
+  for (const Slice& gradient : replica_->state().gradients()) {
     if (gradient.buffer == no_buffer) {
       continue;
     }

@@ -78,7 +78,7 @@ Neighbourhoods DeepSpeedSharded::neighbourhoods_of_ranks(const RanksOfRun& run) 
 }
 
 Program DeepSpeedSharded::allocate(Rank& rank) {
-  replica_.allocate_without_parameters(rank);
+  replica_.state().allocate_without_parameters(rank);
   partitions_.emplace(replica_, rank.world_size(),
                       options_.offloads_parameters ? host_device : DeviceId{0}, options_);
   constexpr uint64_t variant = 0;  // rank 0's become everybody's
@@ -228,11 +228,11 @@ Program DeepSpeedSharded::backward(Rank& rank, const StepOptions& asked) {
   if (computing_plan_.parameter_dtype == DType::fp16) {
     options.loss_factor *= loss_scale_of(scaler_);
   }
-  const int64_t last = replica_.last_forward();
-  const std::vector<BackwardPass> passes = replica_.take_passes(options);
+  const int64_t last = replica_.forwards().last();
+  const std::vector<BackwardPass> passes = replica_.forwards().take_passes(options);
   reduction_->begin(rank, options.synchronise);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
-    replica_.turn_to(passes[pass].forward);
+    replica_.forwards().turn_to(passes[pass].forward);
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     std::fill(entered_.begin(), entered_.end(), false);
     for (const size_t layer : replica_.layers_last_to_first()) {
@@ -246,7 +246,7 @@ Program DeepSpeedSharded::backward(Rank& rank, const StepOptions& asked) {
     }
     replica_.forget_forward(rank);
   }
-  replica_.return_to(last);
+  replica_.forwards().return_to(last);
   co_await reduction_->finish(rank);
   for (const Bytes bytes : reduction_->take_exchanged_bytes()) {
     transfers_.add(gradients_reduced, bytes);

@@ -54,7 +54,7 @@ void MasterPartition::write_first_values(Rank& rank, uint64_t variant) {
       if (begin < 0 || begin >= home.slice.elements) {
         continue;
       }
-      const Values whole = replica_->initial_value(piece.parameter, variant);
+      const Values whole = replica_->state().initial_value(piece.parameter, variant);
       for (int64_t i = 0; i < piece.tensor.value.elements; ++i) {
         values.set(begin + i, whole.number(piece.first_element + i));
       }

@@ -110,7 +110,7 @@ void ParameterPartitions::write_first_values(Rank& rank, uint64_t variant) {
     return;
   }
   for (size_t index = 0; index < parameters_.size(); ++index) {
-    const Values whole = replica_->initial_value(index, variant);
+    const Values whole = replica_->state().initial_value(index, variant);
     const Slice& part = parameters_[index].part;
     Values values(part.dtype, part.elements);
     for (int64_t i = 0; i < part.elements; ++i) {

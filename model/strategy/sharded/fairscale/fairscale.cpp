@@ -59,7 +59,7 @@ void ShardedDataParallel::allocate(Rank& rank) {
     parameters.push_back(flat_[owner].part(filled[owner], sizes[index].elements));
     filled[owner] += sizes[index].elements;
   }
-  replica().allocate_in(rank, parameters, static_cast<uint64_t>(rank.id()));
+  replica().state().allocate_in(rank, parameters, static_cast<uint64_t>(rank.id()));
 }
 
 Program ShardedDataParallel::setup(Rank& rank, Stage stage) {
@@ -125,7 +125,7 @@ Program ShardedDataParallel::before_forward(Rank& rank, const StepOptions& optio
   }
   const Ticket ready = rank.event({compute_stream, {}, site_id(fairscale_sites::send_buffers)});
   Ticket last{};
-  for (const Slice& buffer : replica().buffer_values()) {
+  for (const Slice& buffer : replica().state().buffer_values()) {
     last = rank.broadcast(world_group, buffer, 0,
                           {communication_stream, {ready}, site_id(fairscale_sites::send_buffers)});
   }
@@ -134,7 +134,7 @@ Program ShardedDataParallel::before_forward(Rank& rank, const StepOptions& optio
 
 // 5. Every rank updates what it owns, 6. and sends it.
 Program ShardedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  Replica::OwnedStep owned;
+  OwnedStep owned;
   for (const int32_t owner : owners_) {
     owned.owns.push_back(owner == rank.id());
   }

@@ -40,7 +40,7 @@ FairScaleFullySharded::FairScaleFullySharded(const TrainingPlan& plan,
 
 Program FairScaleFullySharded::setup(Rank& rank, Stage stage) {
   if (!bucket_) {
-    replica_.allocate_without_parameters(rank);
+    replica_.state().allocate_without_parameters(rank);
     shard_ranks_ = rank.world_size();
     co_await make_own_groups(rank);
     offload_ = options_.cpu_offload ? Offload::replacing_gradients : Offload::none;

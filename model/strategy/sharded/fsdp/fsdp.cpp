@@ -48,7 +48,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
 
 Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
   if (!std::exchange(has_groups_, true)) {
-    replica_.allocate_without_parameters(rank);
+    replica_.state().allocate_without_parameters(rank);
     shard_ranks_ = options_.sharding == FullyShardedOptions::Sharding::none ? 1 : rank.world_size();
     if (options_.is_hybrid()) {
       shard_ranks_ = hybrid_ranks(rank.place().local_world_size);

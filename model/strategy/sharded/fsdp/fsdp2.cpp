@@ -38,10 +38,10 @@ Program FullyShard2::setup(Rank& rank, Stage stage) {
     if (is_tensor_parallel()) {
       mesh_ = co_await make_tensor_mesh(rank, options_.tensor_ranks);
       shard_group_ = mesh_.data;
-      replica_.share_layers(mesh_.tensor);
+      replica_.state().share_layers(mesh_.tensor);
       tensor_ranks_ = mesh_.tensor;
     }
-    replica_.allocate_without_parameters(rank);
+    replica_.state().allocate_without_parameters(rank);
     if (is_tensor_parallel()) {
       co_await distribute_parameters(rank, replica_, mesh_);
     }
@@ -147,8 +147,8 @@ Program FullyShard2::prefetch_backward(Rank& rank, Unit& unit) {
 
 // The gradient of a module's input exists behind the first of its layers that ran.
 void FullyShard2::find_ends(const std::vector<BackwardPass>& passes) {
-  const int64_t last = replica_.last_forward();
-  replica_.turn_to(passes.back().forward);
+  const int64_t last = replica_.forwards().last();
+  replica_.forwards().turn_to(passes.back().forward);
   for (const size_t layer : replica_.layers_last_to_first()) {
     for (Unit& unit : units_) {
       if (unit.module.contains(layer)) {
@@ -156,7 +156,7 @@ void FullyShard2::find_ends(const std::vector<BackwardPass>& passes) {
       }
     }
   }
-  replica_.turn_to(last);
+  replica_.forwards().turn_to(last);
 }
 
 // From outside in, and only where the hook of the module's input is called.

@@ -56,7 +56,7 @@ void ShardedUnit::write_first_values(Rank& rank, uint64_t variant) {
   }
   Values values(types_.stored, layout_.shard_elements());
   for (const Piece& piece : pieces_) {
-    const Values whole = parameters_.replica().initial_value(piece.parameter, variant);
+    const Values whole = parameters_.replica().state().initial_value(piece.parameter, variant);
     for (int64_t i = 0; i < piece.tensor.value.elements; ++i) {
       values.set(piece.position + i, whole.number(piece.first_element + i));
     }

@@ -19,7 +19,7 @@ void UnitSharding::make_ignored(Rank& rank, const WrapPolicy& wrap) {
     parameter.tensor.value =
         rank.allocate(Purpose::parameter, plan().parameter_dtype, elements_of(index));
     if (replica_.writes_values()) {
-      rank.write(parameter.tensor.value, replica_.initial_value(index, variant));
+      rank.write(parameter.tensor.value, replica_.state().initial_value(index, variant));
     }
     ignored_.push_back(index);
   }

@@ -86,8 +86,8 @@ void UnitSharding::reshard(Rank& rank, Unit& unit) {
 // Backward
 
 Program UnitSharding::backward(Rank& rank, const StepOptions& options) {
-  const int64_t last = replica_.last_forward();
-  const std::vector<BackwardPass> passes = replica_.take_passes(options);
+  const int64_t last = replica_.forwards().last();
+  const std::vector<BackwardPass> passes = replica_.forwards().take_passes(options);
   for (Unit& unit : units_) {
     unit.in_backward = false;
     unit.has_reduced = false;
@@ -96,7 +96,7 @@ Program UnitSharding::backward(Rank& rank, const StepOptions& options) {
   }
   find_ends(passes);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
-    replica_.turn_to(passes[pass].forward);
+    replica_.forwards().turn_to(passes[pass].forward);
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     for (const size_t layer : replica_.layers_last_to_first()) {
       co_await begin_layer(rank, layer);
@@ -107,7 +107,7 @@ Program UnitSharding::backward(Rank& rank, const StepOptions& options) {
     }
     replica_.forget_forward(rank);
   }
-  replica_.return_to(last);
+  replica_.forwards().return_to(last);
   co_await finish_backward(rank, options.synchronise);
 }
 
@@ -197,13 +197,13 @@ UnitSharding::Unit* UnitSharding::next_to_gather(const Unit& unit) {
 // Autograd works through its nodes from the youngest to the oldest. What hands a unit its gradients
 // is as old as its gather: its turn comes behind every layer that ran after that.
 void UnitSharding::find_ends(const std::vector<BackwardPass>& passes) {
-  const int64_t last = replica_.last_forward();
+  const int64_t last = replica_.forwards().last();
   for (Unit& unit : units_) {
     unit.gets_gradients = false;
     unit.has_backward = false;
   }
   for (const BackwardPass& pass : passes) {
-    replica_.turn_to(pass.forward);
+    replica_.forwards().turn_to(pass.forward);
     for (const size_t layer : replica_.layers_last_to_first()) {
       for (const size_t parameter : replica_.parameters_of(layer)) {
         if (unit_of_[parameter] == no_unit) {
@@ -220,7 +220,7 @@ void UnitSharding::find_ends(const std::vector<BackwardPass>& passes) {
         }
       }
     }
-    replica_.turn_to(last);
+    replica_.forwards().turn_to(last);
   }
   for (Unit& unit : units_) {
     if (!unit.gets_gradients) {

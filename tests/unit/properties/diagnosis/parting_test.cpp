@@ -79,6 +79,19 @@ TEST_CASE("a step in one way of a branch must be taken on all ranks") {
   CHECK(fix_of(findings[0]).find("every rank must take the step") != std::string::npos);
 }
 
+TEST_CASE("a backward under no_sync on some ranks is not taken for another module") {
+  for (const bool first : {true, false}) {
+    Parted parted(first ? "no_sync" : "backward", first ? "backward" : "no_sync");
+    const std::vector<Finding> findings = matched_collectives(parted.journal.run());
+    REQUIRE(findings.size() == 1);
+    CHECK(blames(findings[0], parted.branch));
+    const std::string fix = fix_of(findings[0]);
+    CHECK(fix.find("inside of no_sync for the same micro-batches") != std::string::npos);
+    CHECK(fix.find("value: rank == 1") != std::string::npos);
+    CHECK(fix.find("module") == std::string::npos);
+  }
+}
+
 TEST_CASE("statements within a statement end with it") {
   JournalBuilder journal(1);
   const SiteId outer = journal.site("optimizer_step", 5);

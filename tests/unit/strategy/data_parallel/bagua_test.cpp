@@ -8,6 +8,7 @@
 #include "model/strategy/data_parallel/bagua/bagua_buckets.hpp"
 #include "model/strategy/data_parallel/bagua/bagua_sites.hpp"
 #include "model/strategy/data_parallel/bagua/decentralized.hpp"
+#include "model/strategy/local_model/batch_values.hpp"
 #include "tests/unit/strategy/sharded/sharded_training.hpp"
 
 using namespace lockstep;
@@ -86,7 +87,7 @@ double gradient(const TrainingPlan& plan, double weight, const Batch& batch) {
 }
 
 double first_weight(const TrainingPlan& plan) {
-  return Replica(plan, DeviceId{0}).initial_value(0, 0).number(0);
+  return Replica(plan, DeviceId{0}).state().initial_value(0, 0).number(0);
 }
 
 std::vector<int64_t> bytes_at(const Trained& trained, std::string_view site, OpKind kind) {

@@ -5,6 +5,7 @@
 //   2BW              w(t + 1) = w(t) - lr grad f(w(t - 1))
 // (arXiv 1806.03377, section 3.3; arXiv 2006.09503, section 3.1), where versions before the first
 // are the first. The gradient is that of a chain of scalar layers, written out here.
+#include "model/strategy/local_model/batch_values.hpp"
 #include "model/strategy/pipeline/asynchronous_pipeline.hpp"
 
 #include <catch2/catch.hpp>

@@ -52,7 +52,7 @@ Program read_whole(Rank& rank, Strategy* strategy, std::vector<std::vector<doubl
 std::vector<std::vector<double>> drawn_parameters(Strategy& strategy, const Network& network) {
   std::vector<std::vector<double>> all;
   for (size_t index = 0; index < network.parameters().size(); ++index) {
-    const Values values = strategy.replica().initial_value(index, 0);
+    const Values values = strategy.replica().state().initial_value(index, 0);
     std::vector<double>& numbers = all.emplace_back();
     for (int64_t i = 0; i < values.size(); ++i) {
       numbers.push_back(values.number(i));

@@ -1,17 +1,15 @@
-// A replica whose layers are parts: what travels between the ranks that have the rest.
+#include "model/strategy/local_model/layer_exchange.hpp"
+
 #include <utility>
 
-#include "model/core/ensure.hpp"
-#include "model/network/output_type.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
-#include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 
 namespace lockstep {
 
 /// An activation or a gradient on its way. Its whole is [outer, ranks, inner]: each rank's part is
 /// one of the second dimension.
-struct Replica::ExchangedTensor {
+struct LayerExchange::Tensor {
   Slice from;  ///< with numerics alone, as `to`
   Slice to;
   DType dtype = DType::fp32;
@@ -60,77 +58,57 @@ Ticket swap(Rank& rank, const Slice& from, const Slice& to, int64_t rows, int64_
 
 }  // namespace
 
-void Replica::share_layers(const TensorRanks& ranks) {
-  ensure(!is_allocated_, "parts are chosen before they get memory");
-  tensor_ranks_ = ranks;
-  expert_ranks_.parallel = ranks;
-  exchanged_types_ = input_types(network(), plan_->types());
-}
-
-// Of an embedding that is a part of the rows the first of them; of a layer that has a part of the
-// positions the index of the rank among those that divide them.
-std::optional<double> Replica::place_of_part(const Layer& layer) const {
-  if (layer.context) {
-    return static_cast<double>(context_ranks_.index);
-  }
-  const auto* embedding = std::get_if<EmbeddingArguments>(&layer.arguments);
-  if (embedding == nullptr || !embedding->is_part) {
-    return std::nullopt;
-  }
-  return static_cast<double>(embedding->num_embeddings * tensor_ranks_.index);
-}
-
 // DTensor leaves its input as it was; the sum is another tensor.
-Ticket Replica::sum_over_ranks(Rank& rank, const ExchangedTensor& tensor, SiteId site) {
+Ticket LayerExchange::sum_over_ranks(Rank& rank, const Tensor& tensor, SiteId site) {
   const TravellingBuffer sum(rank, tensor.to, tensor.dtype, tensor.elements);
   if (tensor.from.buffer != no_buffer) {
     elementwise(rank, Kernel::copy, {tensor.from}, {sum.slice()}, 0, {compute(), {}, site});
   }
   const Ticket ready = rank.event({compute(), {}, site});
-  const Ticket done = rank.all_reduce(tensor_ranks_.group, sum.slice(), Reduction::sum,
-                                      {tensor_ranks_.on, {ready}, site});
+  const Ticket done =
+      rank.all_reduce(ranks().group, sum.slice(), Reduction::sum, {ranks().on, {ready}, site});
   return rank.event({compute(), {done}, site});
 }
 
 // Parts arrive one behind the other; where they are columns they are put into their places.
-Ticket Replica::gather_parts(Rank& rank, const ExchangedTensor& tensor, SiteId site) {
-  const int64_t ranks = tensor_ranks_.ranks;
+Ticket LayerExchange::gather_parts(Rank& rank, const Tensor& tensor, SiteId site) {
+  const int64_t count = ranks().ranks;
   const bool are_columns = tensor.outer > 1;
-  const int64_t elements = tensor.part_elements() * ranks;
+  const int64_t elements = tensor.part_elements() * count;
   const TravellingBuffer part(rank, tensor.from, tensor.dtype, tensor.part_elements());
   const TravellingBuffer gathered(rank, are_columns ? Slice{} : tensor.to, tensor.dtype, elements);
   const Ticket ready = rank.event({compute(), {}, site});
-  const Ticket done = rank.all_gather(tensor_ranks_.group, part.slice(), gathered.slice(),
-                                      {tensor_ranks_.on, {ready}, site});
+  const Ticket done =
+      rank.all_gather(ranks().group, part.slice(), gathered.slice(), {ranks().on, {ready}, site});
   const Ticket there = rank.event({compute(), {done}, site});
   if (!are_columns) {
     return there;
   }
   const TravellingBuffer whole(rank, tensor.to, tensor.dtype, elements);
-  return swap(rank, gathered.slice(), whole.slice(), ranks, tensor.outer, {compute(), {}, site});
+  return swap(rank, gathered.slice(), whole.slice(), count, tensor.outer, {compute(), {}, site});
 }
 
-Ticket Replica::scatter_sums(Rank& rank, const ExchangedTensor& tensor, SiteId site) {
-  const int64_t ranks = tensor_ranks_.ranks;
-  const int64_t elements = tensor.part_elements() * ranks;
+Ticket LayerExchange::scatter_sums(Rank& rank, const Tensor& tensor, SiteId site) {
+  const int64_t count = ranks().ranks;
+  const int64_t elements = tensor.part_elements() * count;
   const bool are_columns = tensor.outer > 1;
   const TravellingBuffer whole(rank, tensor.from, tensor.dtype, elements);
   const TravellingBuffer sorted(rank, are_columns ? Slice{} : whole.slice(), tensor.dtype,
                                 elements);
   if (are_columns) {
-    swap(rank, whole.slice(), sorted.slice(), tensor.outer, ranks, {compute(), {}, site});
+    swap(rank, whole.slice(), sorted.slice(), tensor.outer, count, {compute(), {}, site});
   }
   const TravellingBuffer part(rank, tensor.to, tensor.dtype, tensor.part_elements());
   const Ticket ready = rank.event({compute(), {}, site});
-  const Ticket done = rank.reduce_scatter(tensor_ranks_.group, sorted.slice(), part.slice(),
-                                          Reduction::sum, {}, {tensor_ranks_.on, {ready}, site});
+  const Ticket done = rank.reduce_scatter(ranks().group, sorted.slice(), part.slice(),
+                                          Reduction::sum, {}, {ranks().on, {ready}, site});
   return rank.event({compute(), {done}, site});
 }
 
 // One kernel that copies the part; with values two, as no kernel copies a column alone.
-Ticket Replica::take_own_part(Rank& rank, const ExchangedTensor& tensor, SiteId site) {
+Ticket LayerExchange::take_own_part(Rank& rank, const Tensor& tensor, SiteId site) {
   const int64_t part = tensor.part_elements();
-  const int64_t begin = tensor_ranks_.index * part;
+  const int64_t begin = ranks().index * part;
   if (tensor.from.buffer == no_buffer) {
     const TravellingBuffer own(rank, {}, tensor.dtype, part);
     return moving(rank, {}, {own.slice(), own.slice()}, {compute(), {}, site});
@@ -139,16 +117,16 @@ Ticket Replica::take_own_part(Rank& rank, const ExchangedTensor& tensor, SiteId 
     return elementwise(rank, Kernel::copy, {tensor.from.part(begin, part)}, {tensor.to}, 0,
                        {compute(), {}, site});
   }
-  const TravellingBuffer sorted(rank, {}, tensor.dtype, part * tensor_ranks_.ranks);
-  swap(rank, tensor.from, sorted.slice(), tensor.outer, tensor_ranks_.ranks, {compute(), {}, site});
+  const TravellingBuffer sorted(rank, {}, tensor.dtype, part * ranks().ranks);
+  swap(rank, tensor.from, sorted.slice(), tensor.outer, ranks().ranks, {compute(), {}, site});
   return elementwise(rank, Kernel::copy, {sorted.slice().part(begin, part)}, {tensor.to}, 0,
                      {compute(), {}, site});
 }
 
 // The terms of the other layers that read the same input: their sum has travelled already, and what
 // is left for them is 0.
-Ticket Replica::travel_again(Rank& rank, const ExchangedTensor& tensor, SiteId site) {
-  ExchangedTensor zeros = tensor;
+Ticket LayerExchange::travel_again(Rank& rank, const Tensor& tensor, SiteId site) {
+  Tensor zeros = tensor;
   zeros.from = {};
   zeros.to = {};
   const TravellingBuffer term(rank, {}, tensor.dtype, tensor.elements);
@@ -159,8 +137,7 @@ Ticket Replica::travel_again(Rank& rank, const ExchangedTensor& tensor, SiteId s
   return sum_over_ranks(rank, zeros, site);
 }
 
-Ticket Replica::exchange(Rank& rank, TensorExchange how, const ExchangedTensor& tensor,
-                         SiteId site) {
+Ticket LayerExchange::exchange(Rank& rank, TensorExchange how, const Tensor& tensor, SiteId site) {
   switch (how) {
     case TensorExchange::all_reduce: return sum_over_ranks(rank, tensor, site);
     case TensorExchange::all_gather: return gather_parts(rank, tensor, site);
@@ -182,10 +159,10 @@ const Shape& whole_shape(const Layer& layer) {
 
 }  // namespace
 
-Replica::ExchangedTensor Replica::exchanged(const Layer& layer,
-                                            const ExchangeArguments& how) const {
+LayerExchange::Tensor LayerExchange::exchanged(const Layer& layer,
+                                               const ExchangeArguments& how) const {
   const Shape& whole = whole_shape(layer);
-  ExchangedTensor tensor;
+  Tensor tensor;
   tensor.outer = now_.samples;
   for (size_t i = 0; i < how.dimension; ++i) {
     tensor.outer *= whole[i];
@@ -195,27 +172,29 @@ Replica::ExchangedTensor Replica::exchanged(const Layer& layer,
   return tensor;
 }
 
-DType Replica::type_behind(size_t layer) const { return exchanged_types_.at(layer); }
+DType LayerExchange::type_behind(size_t layer) const {
+  return state_.division().exchanged_types.at(layer);
+}
 
-void Replica::exchange_forward(Rank& rank, const LayerRun& run, const Slice& output) {
-  const Layer& layer = network().layers[run.layer];
+void LayerExchange::forward(Rank& rank, const LayerRun& run, const Slice& output) {
+  const Layer& layer = layer_of(run);
   const auto& how = std::get<ExchangeArguments>(layer.arguments);
-  ExchangedTensor tensor = exchanged(layer, how);
-  tensor.from = plan_->numerics ? run.input : Slice{};
+  Tensor tensor = exchanged(layer, how);
+  tensor.from = plan().numerics ? run.input : Slice{};
   tensor.to = output;
-  tensor.dtype = plan_->numerics ? output.dtype : type_behind(run.layer);
+  tensor.dtype = plan().numerics ? output.dtype : type_behind(run.layer);
   exchange(rank, how.forward, tensor, site_id(tensor_sites::forward));
 }
 
-Ticket Replica::exchange_backward(Rank& rank, const LayerRun& run) {
-  const Layer& layer = network().layers[run.layer];
+Ticket LayerExchange::backward(Rank& rank, const LayerRun& run) {
+  const Layer& layer = layer_of(run);
   const auto& how = std::get<ExchangeArguments>(layer.arguments);
-  if (how.backward == TensorExchange::none || !wants_input_gradient(run.layer)) {
+  if (how.backward == TensorExchange::none || !now_.wants_input_gradient(run.layer)) {
     return {};
   }
-  ExchangedTensor tensor = exchanged(layer, how);
-  tensor.dtype = plan_->numerics ? now_.gradient.dtype : type_behind(run.layer);
-  if (plan_->numerics) {
+  Tensor tensor = exchanged(layer, how);
+  tensor.dtype = plan().numerics ? now_.gradient.dtype : type_behind(run.layer);
+  if (plan().numerics) {
     tensor.from = now_.gradient;
     tensor.to = transient(rank, now_.samples * elements_of(layer.input), tensor.dtype);
     now_.gradient = tensor.to;

@@ -1,4 +1,5 @@
-// How rows of tokens come to the experts that have them, and back.
+#include "model/strategy/local_model/expert_rows.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -6,20 +7,19 @@
 
 #include "model/network/mixture.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
-#include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 
 namespace lockstep {
 
-Ticket Replica::send_numbers(Rank& rank, const ExpertRun& run) {
+Ticket ExpertRows::send_numbers(Rank& rank, const ExpertRun& run) {
   const SiteId site = site_id(tensor_sites::announce);
   const Ticket ready = rank.event({compute(), {}, site});
-  const TensorRanks& counting = expert_ranks_.counting;
+  const TensorRanks& counting = ranks().counting;
   if (counting.ranks > 0) {
     return rank.all_gather(counting.group, run.choices, run.counted, {counting.on, {ready}, site});
   }
-  return rank.all_to_all(expert_ranks_.parallel.group, run.choices, run.arriving, {},
-                         {expert_ranks_.parallel.on, {ready}, site});
+  return rank.all_to_all(ranks().parallel.group, run.choices, run.arriving, {},
+                         {ranks().parallel.on, {ready}, site});
 }
 
 namespace {
@@ -84,35 +84,36 @@ Values add_gathered(const CountedChoices& choices, const ExpertRanks& ranks, Exp
 
 }  // namespace
 
-void Replica::read_numbers(Rank& rank, ExpertRun& run, const Turn& turn) {
+void ExpertRows::read_numbers(Rank& rank, ExpertRun& run, const LayerTurn& turn,
+                              RoutedTokens& routing) {
   const MixtureArguments& mixture = mixture_arguments(network(), run.layer);
   const Values choices = rank.read(run.choices);
   if (choices.empty()) {
     return;
   }
   if (turn.training) {
-    note_load(run.layer, choices);
+    routing.note_load(now_, run.layer, choices);
   }
-  if (expert_ranks_.counting.ranks == 0) {
+  if (ranks().counting.ranks == 0) {
     add_splits(mixture, choices, run);
     add_splits(mixture, rank.read(run.arriving), run);
   } else {
     const Values counted = rank.read(run.counted);
-    rank.write(run.arriving, add_gathered({mixture, counted}, expert_ranks_, run));
+    rank.write(run.arriving, add_gathered({mixture, counted}, ranks(), run));
   }
 }
 
-/// What the host has read: who sends how much to whom.
-void Replica::learn_sizes(Rank& rank, ExpertRun& run, const Turn& turn) {
+void ExpertRows::learn_sizes(Rank& rank, ExpertRun& run, const LayerTurn& turn,
+                             RoutedTokens& routing) {
   if (std::exchange(run.is_sized, true)) {
     return;
   }
   const MixtureArguments& mixture = mixture_arguments(network(), run.layer);
   const Layer& mixed = network().layers[run.layer];
-  const DType dtype = plan_->numerics ? run.sent.dtype : plan_->activation_dtype;
+  const DType dtype = plan().numerics ? run.sent.dtype : plan().activation_dtype;
   const int64_t sent = now_.samples * elements_of(mixed.input) * mixture.top_k;
-  if (plan_->numerics) {
-    read_numbers(rank, run, turn);
+  if (plan().numerics) {
+    read_numbers(rank, run, turn, routing);
   }
   const int64_t arrived = run.splits.empty() ? sent
                                              : std::accumulate(run.splits.begin() + mixture.ranks,
@@ -126,29 +127,25 @@ void Replica::learn_sizes(Rank& rank, ExpertRun& run, const Turn& turn) {
   run.returned = Slice{no_buffer, dtype, 0, sent};
 }
 
-/// Who gets nothing has memory for a number that nobody fills. Without values it is there while the
-/// rows travel; what autograd keeps of them is among what the layer saves.
-Slice Replica::memory_of_rows(Rank& rank, const Slice& like) {
+Slice ExpertRows::memory_of(Rank& rank, const Slice& like) {
   const int64_t elements = std::max<int64_t>(1, like.elements);
-  const Slice memory = plan_->numerics
+  const Slice memory = plan().numerics
                            ? transient(rank, elements, like.dtype)
-                           : rank.allocate(Purpose::communication, like.dtype, elements, device_);
+                           : rank.allocate(Purpose::communication, like.dtype, elements, device());
   return memory.part(0, like.elements);
 }
 
-/// Memory for the way of rows whose memory on this rank is there.
-RowsOnTheWay Replica::rows_on_the_way(Rank& rank, const Slice& at_home, const ExpertRun& run) {
+RowsOnTheWay ExpertRows::way_of(Rank& rank, const Slice& at_home, const ExpertRun& run) {
   RowsOnTheWay rows{at_home, at_home, {}};
-  if (expert_ranks_.parallel.ranks > 1) {
-    rows.arrived = memory_of_rows(rank, run.arrived);
+  if (ranks().parallel.ranks > 1) {
+    rows.arrived = memory_of(rank, run.arrived);
   }
-  rows.at_experts =
-      expert_ranks_.tensor.ranks > 1 ? memory_of_rows(rank, run.received) : rows.arrived;
+  rows.at_experts = ranks().tensor.ranks > 1 ? memory_of(rank, run.received) : rows.arrived;
   return rows;
 }
 
-void Replica::free_way(Rank& rank, const RowsOnTheWay& rows) {
-  if (plan_->numerics) {
+void ExpertRows::free_way(Rank& rank, const RowsOnTheWay& rows) {
+  if (plan().numerics) {
     return;
   }
   if (rows.at_experts.buffer != rows.arrived.buffer) {
@@ -160,25 +157,25 @@ void Replica::free_way(Rank& rank, const RowsOnTheWay& rows) {
   rank.release(rows.at_home);
 }
 
-Ticket Replica::send_rows(Rank& rank, const ExpertRun& run, const Slice& from, const Slice& to,
-                          bool to_experts, std::string_view site) {
+Ticket ExpertRows::send(Rank& rank, const ExpertRun& run, const Slice& from, const Slice& to,
+                        bool to_experts, std::string_view site) {
   std::vector<int64_t> splits = run.splits;
   if (!to_experts) {
     std::ranges::rotate(splits, splits.begin() + std::ssize(splits) / 2);
   }
   const Ticket ready = rank.event({compute(), {}, site_id(site)});
-  const Ticket done = rank.all_to_all(expert_ranks_.parallel.group, from, to, splits,
-                                      {expert_ranks_.parallel.on, {ready}, site_id(site)});
+  const Ticket done = rank.all_to_all(ranks().parallel.group, from, to, splits,
+                                      {ranks().parallel.on, {ready}, site_id(site)});
   return rank.event({compute(), {done}, site_id(site)});
 }
 
-/// Rows of different numbers are gathered by a broadcast of each rank, as ProcessGroupNCCL does.
-Ticket Replica::bring_rows(Rank& rank, const ExpertRun& run, const RowsOnTheWay& rows,
-                           std::string_view site_name) {
+// Rows of different numbers are gathered by a broadcast of each rank, as ProcessGroupNCCL does.
+Ticket ExpertRows::bring(Rank& rank, const ExpertRun& run, const RowsOnTheWay& rows,
+                         std::string_view site_name) {
   const SiteId site = site_id(site_name);
-  const TensorRanks& same = expert_ranks_.tensor;
-  Ticket done = expert_ranks_.parallel.ranks > 1
-                    ? send_rows(rank, run, rows.at_home, rows.arrived, true, site_name)
+  const TensorRanks& same = ranks().tensor;
+  Ticket done = ranks().parallel.ranks > 1
+                    ? send(rank, run, rows.at_home, rows.arrived, true, site_name)
                     : rank.event({compute(), {}, site});
   if (same.ranks == 1) {
     return done;
@@ -201,10 +198,10 @@ Ticket Replica::bring_rows(Rank& rank, const ExpertRun& run, const RowsOnTheWay&
   return rank.event({compute(), {done}, site});
 }
 
-Ticket Replica::return_rows(Rank& rank, const ExpertRun& run, const RowsOnTheWay& rows,
-                            std::string_view site_name) {
+Ticket ExpertRows::return_home(Rank& rank, const ExpertRun& run, const RowsOnTheWay& rows,
+                               std::string_view site_name) {
   const SiteId site = site_id(site_name);
-  const TensorRanks& same = expert_ranks_.tensor;
+  const TensorRanks& same = ranks().tensor;
   Ticket done{};
   if (same.ranks > 1) {
     done = rank.event({compute(), {}, site});
@@ -212,9 +209,8 @@ Ticket Replica::return_rows(Rank& rank, const ExpertRun& run, const RowsOnTheWay
                                run.gathered, {same.on, {done}, site});
     done = rank.event({compute(), {done}, site});
   }
-  return expert_ranks_.parallel.ranks > 1
-             ? send_rows(rank, run, rows.arrived, rows.at_home, false, site_name)
-             : done;
+  return ranks().parallel.ranks > 1 ? send(rank, run, rows.arrived, rows.at_home, false, site_name)
+                                    : done;
 }
 
 }  // namespace lockstep

@@ -1,11 +1,10 @@
-// A batch norm whose statistics are those of all ranks: torch.nn.SyncBatchNorm.
-#include "model/strategy/local_model/replica_batch_norm.hpp"
+#include "model/strategy/local_model/shared_batch_norm.hpp"
 
 #include <array>
 
 #include "model/network/batch_norm_part.hpp"
 #include "model/strategy/local_model/batch_norm_sites.hpp"
-#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/local_model/layer_kernels.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 
 namespace lockstep {
@@ -72,70 +71,73 @@ Ticket compute_part_of_norm(Rank& rank, const TrainingPlan& plan, KernelCall cal
 
 // c10d runs both on the default group: on NCCL the device waits, and the host for the gathered
 // counts, of which it keeps those that are not 0.
-void Replica::forward_of_batch_norm(Rank& rank, LayerRun& run, const Turn& turn,
-                                    const Slice& output) {
-  const Layer& layer = network().layers[run.layer];
-  const BatchNormSizes sizes = sizes_of(layer, plan_->activation_dtype);
-  const Slice own = rank.allocate(Purpose::communication, sizes.dtype, sizes.statistics, device_);
+Ticket SharedBatchNorm::forward(Rank& rank, LayerRun& run, const LayerTurn& turn,
+                                const Slice& output) {
+  const Layer& layer = layer_of(run);
+  const BatchNormSizes sizes = sizes_of(layer, plan().activation_dtype);
+  const Slice own = rank.allocate(Purpose::communication, sizes.dtype, sizes.statistics, device());
   const Slice all = rank.allocate(Purpose::communication, sizes.dtype,
-                                  sizes.statistics * rank.world_size(), device_);
+                                  sizes.statistics * rank.world_size(), device());
   run.statistics = transient(rank, sizes.statistics, sizes.dtype);
   const SiteId forward_site =
       site_id(turn.again ? replica_sites::recompute : replica_sites::layer_forward);
-  const Bytes traffic = cost_of(run, turn).memory_traffic;
+  const Bytes traffic = LayerKernels(state_, now_).forward_price(run, turn).memory_traffic;
   KernelCall call;
   call.layer = static_cast<int32_t>(run.layer);
   const auto scalars = [&](BatchNormPart part) {
     return std::array{static_cast<double>(now_.samples), 1.0, 0.0, static_cast<double>(part)};
   };
   // Of the three passes over the input that a batch norm makes one is for the statistics.
-  compute_part_of_norm(rank, *plan_, call,
+  compute_part_of_norm(rank, plan(), call,
                        {Kernel::layer_forward, BatchNormPart::own, traffic / 3, {run.input}, {own}},
                        scalars(BatchNormPart::own), {compute(), {}, forward_site});
   const SiteId site = site_id(batch_norm_sites::gather_statistics);
   const Ticket ready = rank.event({compute(), {}, site});
-  gathered_ = rank.all_gather(world_group, own, all, {communication_stream, {ready}, site});
-  rank.event({compute(), {*gathered_}, site});
+  const Ticket gathered =
+      rank.all_gather(world_group, own, all, {communication_stream, {ready}, site});
+  rank.event({compute(), {gathered}, site});
   std::vector<Slice> reads{run.input};
   for (const size_t parameter : parameters_of(run.layer)) {
-    reads.push_back(parameters_[parameter].tensor.value);
+    reads.push_back(value_of(parameter));
   }
   reads.push_back(all);
   std::vector<Slice> writes{output, run.statistics};
-  if (updates_buffers(run, turn)) {
-    for (const size_t buffer : buffers_of(run.layer)) {
-      writes.push_back(buffers_[buffer].value);
+  if (LayerKernels::updates_buffers(layer, run, turn)) {
+    for (const size_t buffer : state_.buffers_of(run.layer)) {
+      writes.push_back(state_.buffers()[buffer].value);
     }
   }
-  compute_part_of_norm(rank, *plan_, call,
+  compute_part_of_norm(rank, plan(), call,
                        {Kernel::layer_forward, BatchNormPart::together, traffic - traffic / 3,
                         std::move(reads), std::move(writes)},
                        scalars(BatchNormPart::together), {compute(), {}, forward_site});
   rank.release(own);
   rank.release(all);
+  return gathered;
 }
 
 // The gradients of weight and bias are this rank's: they travel with those of other layers.
-Ticket Replica::backward_of_batch_norm(Rank& rank, LayerRun& run,
-                                       const std::vector<Slice>& gradients) {
-  const Layer& layer = network().layers[run.layer];
-  const BatchNormSizes sizes = sizes_of(layer, plan_->activation_dtype);
+Ticket SharedBatchNorm::backward(Rank& rank, const LayerRun& run,
+                                 const std::vector<Slice>& gradients) {
+  const Layer& layer = layer_of(run);
+  const BatchNormSizes sizes = sizes_of(layer, plan().activation_dtype);
   const ComputeOptions here{compute(), {}, site_id(replica_sites::layer_backward)};
-  const Bytes traffic = backward_cost(run.layer, BackwardHalf::both).memory_traffic;
-  const bool wanted = wants_input_gradient(run.layer);
+  const Bytes traffic =
+      LayerKernels(state_, now_).backward_price(run.layer, BackwardHalf::both).memory_traffic;
+  const bool wanted = now_.wants_input_gradient(run.layer);
   KernelCall call;
   call.layer = static_cast<int32_t>(run.layer);
   const auto scalars = [&](BatchNormPart part) {
     return std::array{static_cast<double>(now_.samples), static_cast<double>(part)};
   };
-  const Slice sums = rank.allocate(Purpose::communication, sizes.dtype, sizes.sums, device_);
+  const Slice sums = rank.allocate(Purpose::communication, sizes.dtype, sizes.sums, device());
   const Slice gradient = now_.gradient;
   std::vector<Slice> writes{sums};
   for (const Slice& each : gradients) {
     writes.push_back(each.buffer != no_buffer ? each : Slice{sums.buffer, each.dtype, 0, 0});
   }
   // Two of the five passes are for the sums.
-  Ticket done = compute_part_of_norm(rank, *plan_, call,
+  Ticket done = compute_part_of_norm(rank, plan(), call,
                                      {Kernel::layer_backward,
                                       BatchNormPart::own,
                                       wanted ? traffic / 5 * 2 : traffic,
@@ -150,12 +152,12 @@ Ticket Replica::backward_of_batch_norm(Rank& rank, LayerRun& run,
     rank.event({compute(), {reduced}, site});
     std::vector<Slice> reads{gradient, run.input, run.statistics, sums};
     if (!parameters_of(run.layer).empty()) {
-      reads.push_back(parameters_[parameters_of(run.layer).front()].tensor.value);
+      reads.push_back(value_of(parameters_of(run.layer).front()));
     }
-    if (plan_->numerics) {
+    if (plan().numerics) {
       now_.gradient = transient(rank, run.input.elements, run.input.dtype);
     }
-    done = compute_part_of_norm(rank, *plan_, call,
+    done = compute_part_of_norm(rank, plan(), call,
                                 {Kernel::layer_backward,
                                  BatchNormPart::together,
                                  traffic - traffic / 5 * 2,

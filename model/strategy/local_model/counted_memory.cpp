@@ -1,26 +1,26 @@
-// What a replica holds where no values are computed: the memory that memory_of() counts.
+#include "model/strategy/local_model/counted_memory.hpp"
+
 #include <algorithm>
 
-#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/local_model/wanted_gradients.hpp"
 
 namespace lockstep {
 
-Slice Replica::hold(Rank& rank, Purpose purpose, Bytes whole) {
-  return whole > Bytes{} && !plan_->numerics
-             ? rank.allocate(purpose, DType::uint8, whole.count(), device_)
+Slice CountedMemory::hold(Rank& rank, Purpose purpose, Bytes whole) {
+  return whole > Bytes{} && !plan().numerics
+             ? rank.allocate(purpose, DType::uint8, whole.count(), device())
              : Slice{};
 }
 
-Slice Replica::keep(Rank& rank, Bytes of_sample) {
+Slice CountedMemory::keep(Rank& rank, Bytes of_sample) {
   return hold(rank, Purpose::activation, of_sample * now_.samples);
 }
 
-/// Returns what is there only while the layer runs.
-Slice Replica::keep_for_backward(Rank& rank, LayerRun& run, const Turn& turn) {
-  if (plan_->numerics) {
+Slice CountedMemory::begin_layer(Rank& rank, LayerRun& run, const LayerTurn& turn) {
+  if (plan().numerics) {
     return {};
   }
-  const LayerMemory& memory = layout_->memory.layers[run.layer];
+  const LayerMemory& memory = state_.memory().layers[run.layer];
   const bool keeps = turn.training && run.layer >= now_.first_wanted_layer;
   if (turn.again) {
     run.recomputed = keep(rank, memory.recomputed);
@@ -33,26 +33,26 @@ Slice Replica::keep_for_backward(Rank& rank, LayerRun& run, const Turn& turn) {
   return hold(rank, Purpose::workspace, (keeps ? memory.forward : memory.evaluated) * now_.samples);
 }
 
-Slice Replica::begin_loss(Rank& rank, bool training) {
-  if (plan_->numerics) {
+Slice CountedMemory::begin_loss(Rank& rank, bool training) {
+  if (plan().numerics) {
     return {};
   }
-  const LayerMemory& memory = layout_->memory.losses[now_.last_module];
+  const LayerMemory& memory = state_.memory().losses[now_.last_module];
   const bool keeps = training && now_.first_wanted_layer < network().layers.size();
   if (keeps) {
-    now_.kept_by_loss = keep(rank, memory.kept);
+    now_.loss.kept = keep(rank, memory.kept);
   }
   return hold(rank, Purpose::workspace, (keeps ? memory.forward : memory.evaluated) * now_.samples);
 }
 
 // Autocast's cache ends with the forward; what autograd has saved stays.
-void Replica::free_weight_copies(Rank& rank, bool training) {
-  if (plan_->numerics) {
+void CountedMemory::free_weight_copies(Rank& rank, bool training) {
+  if (plan().numerics) {
     return;
   }
   for (LayerRun& run : now_.trace) {
     const bool saved = training && run.layer >= now_.first_wanted_layer &&
-                       layout_->memory.layers[run.layer].keeps_weight_copies;
+                       state_.memory().layers[run.layer].keeps_weight_copies;
     if (!saved) {
       forget(rank, run.weight_copies);
     }
@@ -62,17 +62,16 @@ void Replica::free_weight_copies(Rank& rank, bool training) {
 // Autograd makes a gradient of its own for every weight and hands it over as .grad, unless there is
 // one already (an accumulated batch, a shared weight, a view of a bucket): then it is added and
 // freed. Under mixed precision it is first made in the narrow type, and converted when the gradient
-// of the output and the narrow copy of the weights have gone. `made_gradients` are accounted
-// already.
-Bytes Replica::backward_working_set(const LayerRun& run, Bytes made_gradients) const {
-  if (plan_->numerics) {
+// of the output and the narrow copy of the weights have gone.
+Bytes CountedMemory::backward_working_set(const LayerRun& run, Bytes made_gradients) const {
+  if (plan().numerics) {
     return {};
   }
-  const LayerMemory& memory = layout_->memory.layers[run.layer];
+  const LayerMemory& memory = state_.memory().layers[run.layer];
   Bytes weights{};
   for (const size_t index : parameters_of(run.layer)) {
-    const Parameter& parameter = parameters_[index];
-    weights += wants_gradient(parameter) ? parameter.tensor.value.bytes() : Bytes{};
+    const ReplicaParameter& parameter = state_.parameters()[index];
+    weights += wants_gradient(state_, now_, parameter) ? parameter.tensor.value.bytes() : Bytes{};
   }
   const Bytes activations = memory.backward * now_.samples;
   if (memory.weight_copies == Bytes{}) {
@@ -84,10 +83,14 @@ Bytes Replica::backward_working_set(const LayerRun& run, Bytes made_gradients) c
   return std::max({Bytes{}, activations + narrow - made_gradients, converted - made_gradients});
 }
 
-Slice Replica::hold_for_loss_backward(Rank& rank) {
-  return plan_->numerics ? Slice{}
+Slice CountedMemory::begin_backward(Rank& rank, const LayerRun& run, Bytes made_gradients) {
+  return hold(rank, Purpose::workspace, backward_working_set(run, made_gradients));
+}
+
+Slice CountedMemory::begin_backward_of_loss(Rank& rank) {
+  return plan().numerics ? Slice{}
                          : hold(rank, Purpose::workspace,
-                                layout_->memory.losses[now_.last_module].backward * now_.samples);
+                                state_.memory().losses[now_.last_module].backward * now_.samples);
 }
 
 }  // namespace lockstep
