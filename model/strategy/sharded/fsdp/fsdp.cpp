@@ -211,20 +211,35 @@ void FullyShardedDataParallel::check_forward(size_t layer) const {
                     "without (use bf16-mixed, or leave auto_wrap_policy out)",
                     name_of(plan().parameter_dtype), replica_.network().layers[layer].name));
   }
-  if (shard_ranks_ == 1) {
-    return;
-  }
   for (const TiedOverModules& tied : tied_) {
-    if (tied.other == layer) {
+    const std::string found = tied.other == layer ? shared_weight_outside() : std::string();
+    if (!found.empty()) {
       const Network& network = replica_.network();
       throw ProgramException(
           site_id(fsdp_sites::shared_weight),
           fmt::format("RuntimeError: `{}` needs the weight that it shares with `{}`, of whose FSDP "
-                      "unit it is a parameter; here it has the shape of a shard (\"size mismatch\" "
-                      "or \"'weight' must be 2-D\")",
-                      network.layers[layer].name, network.layers[tied.owner].name));
+                      "unit it is a parameter; here it {}",
+                      network.layers[layer].name, network.layers[tied.owner].name, found));
     }
   }
+}
+
+// Outside of its unit a weight is the rank's own: a shard, as it is stored, where it is stored
+// (torch 2.11 was run on one rank and on two).
+std::string FullyShardedDataParallel::shared_weight_outside() const {
+  if (shard_ranks_ > 1) {
+    return "has the shape of a shard (\"size mismatch\" or \"'weight' must be 2-D\")";
+  }
+  if (options_.cpu_offload) {
+    return "is in host memory (\"Expected all tensors to be on the same device\")";
+  }
+  const DType computed = computing_plan().parameter_dtype;
+  return computed == plan().parameter_dtype
+             ? std::string()
+             : fmt::format(
+                   "is in {} beside activations in {} (\"mat1 and mat2 must have the same "
+                   "dtype\")",
+                   name_of(plan().parameter_dtype), name_of(computed));
 }
 
 // From the second forward on the unit that the first one entered next.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
@@ -93,6 +94,8 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program finish_backward(Rank& rank, bool synchronise) override;
 
   // Checkpoints (fsdp_checkpoint.cpp).
+  /// What is wrong with a weight of another unit. Empty: nothing.
+  std::string shared_weight_outside() const;
   void drop_narrower(Rank& rank, Unit& unit);
   /// Null: not copied to host memory; not cloned.
   void take_weights(Rank& rank, const GatheredUnit& gathered, HostCopy* host,
