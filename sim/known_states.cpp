@@ -7,8 +7,8 @@ namespace lockstep::sim {
 namespace {
 
 constexpr size_t states_max = 64;
-constexpr size_t bytes_max = size_t{32} << 20;
-constexpr size_t states_min = 8;
+constexpr size_t bytes_max = size_t{16} << 20;
+constexpr size_t states_min = 4;
 constexpr int64_t transitions_max = 1 << 16;     // of a way
 constexpr int64_t transitions_of_kind_max = 64;  // where all are of one: ranks may take turns
 
@@ -16,25 +16,38 @@ constexpr int64_t transitions_of_kind_max = 64;  // where all are of one: ranks 
 
 size_t KnownStates::number_of(StateWords words) {
   const size_t hash = words.hash();
-  for (size_t number = 0; number < states_.size(); ++number) {
-    if (states_[number].hash == hash && states_[number].words == words) {
+  ++asked_;
+  for (auto& [number, state] : states_) {
+    if (state.hash == hash && state.words == words) {
+      state.last_asked = asked_;
       return number;
     }
   }
-  if (states_.size() >= states_max || (bytes_ > bytes_max && states_.size() >= states_min)) {
-    states_.clear();
-    bytes_ = 0;
-    ++forgotten_;
-  }
   words.trim();
   bytes_ += words.size_bytes();
-  states_.push_back({std::move(words), hash, {}});
-  return states_.size() - 1;
+  states_.emplace(next_, State{std::move(words), hash, {}, asked_});
+  forget_some();
+  return next_++;
+}
+
+bool KnownStates::are_large() const { return bytes_ > bytes_max; }
+
+void KnownStates::forget_some() {
+  while (states_.size() > states_max || (are_large() && states_.size() > states_min)) {
+    const auto oldest = std::ranges::min_element(
+        states_, {}, [](const auto& each) { return each.second.last_asked; });
+    bytes_ -= oldest->second.words.size_bytes();
+    states_.erase(oldest);
+  }
 }
 
 // One that leads elsewhere than before is not believed: something decides that no state describes.
 void KnownStates::note(size_t from, Transition transition) {
-  std::vector<Transition>& all = states_[from].transitions;
+  const auto state = states_.find(from);
+  if (state == states_.end()) {
+    return;
+  }
+  std::vector<Transition>& all = state->second.transitions;
   const auto known = std::ranges::find(all, transition.kinds, &Transition::kinds);
   if (known == all.end()) {
     all.push_back(std::move(transition));
@@ -47,7 +60,11 @@ void KnownStates::note(size_t from, Transition transition) {
 
 const KnownStates::Transition* KnownStates::transition(size_t from, const PeriodStart& start,
                                                        int64_t at) const {
-  for (const Transition& each : states_[from].transitions) {
+  const auto state = states_.find(from);
+  if (state == states_.end()) {
+    return nullptr;
+  }
+  for (const Transition& each : state->second.transitions) {
     bool fits = each.is_proven && at + std::ssize(each.kinds) <= start.alike;
     for (int64_t later = 0; fits && later < std::ssize(each.kinds); ++later) {
       fits = start.kind_of(at + later) == each.kinds[static_cast<size_t>(later)];

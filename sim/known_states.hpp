@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -38,11 +38,11 @@ class KnownStates {
     int64_t turns = 1;    ///< how often it may be taken
   };
 
-  /// The number of a state, which is remembered. Numbers of others may be forgotten: `is_new` where
-  /// all were.
+  /// The number of a state, which is remembered. Of many states, or large ones, those that have not
+  /// come for the longest time are forgotten; their numbers are not given again.
   size_t number_of(StateWords words);
-  /// How often all have been forgotten, so that numbers from before mean nothing.
-  int64_t forgotten() const { return forgotten_; }
+  /// Whether they take so much memory that few of them are kept.
+  bool are_large() const;
   void note(size_t from, Transition transition);
   /// The longest cycle through the state that `before` periods lead to, of at most `most` periods.
   std::optional<Way> way(size_t from, const PeriodStart& start, int64_t before, int64_t most) const;
@@ -52,12 +52,15 @@ class KnownStates {
     StateWords words;
     size_t hash = 0;
     std::vector<Transition> transitions;
+    size_t last_asked = 0;
   };
+  void forget_some();
   const Transition* transition(size_t from, const PeriodStart& start, int64_t at) const;
 
-  std::deque<State> states_;
+  std::map<size_t, State> states_;  ///< by number
+  size_t next_ = 0;
+  size_t asked_ = 0;
   size_t bytes_ = 0;
-  int64_t forgotten_ = 0;
 };
 
 }  // namespace lockstep::sim

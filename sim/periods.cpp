@@ -157,21 +157,20 @@ void Periods::find_cycle(const PeriodStart& start) {
   for (const RankState& rank : world_.ranks) {
     now.submitted.push_back(rank.submitted);
   }
+  if (room.periods <= 0 && level.known.are_large()) {  // hardly any more is left out in this loop
+    level = {};
+  }
   const bool follows = level.last && !start.first && level.last->number == now.number - 1;
   StateWords words;
   if (room.periods > 0 && !room.pending && WorldState(world_).describe(start.level, words)) {
-    const int64_t forgotten = level.known.forgotten();
     now.state = level.known.number_of(std::move(words));
-    if (level.known.forgotten() != forgotten) {
-      level.last.reset();
-    }
   }
   const LeftOut& own = first.loops[static_cast<size_t>(start.level)].left_out;
   const bool leaves_out = own.periods > 0 && own.from == now.number;
   if (leaves_out && !now.state) {  // decided at the beginning of an earlier one
     now.state = level.planned;
   }
-  if (follows && level.last) {
+  if (follows) {
     now.earlier = std::move(level.last->earlier);
     now.earlier.insert(now.earlier.begin(), level.last->state);
     now.earlier.resize(std::min(now.earlier.size(), periods_of_cycle_max));
