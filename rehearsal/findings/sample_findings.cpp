@@ -1,6 +1,8 @@
 #include "rehearsal/findings/sample_findings.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,12 +21,30 @@ struct StageSamples {
   int64_t first_epoch = 0;
 };
 
-StageSamples samples_taken(const OneRun& run, std::string_view stage) {
+// The first of those that were simulated.
+std::set<int64_t> first_epochs(const OneRun& run, std::string_view stage, size_t count) {
+  std::set<int64_t> epochs;
+  for (const RankLog& log : run.preparation.log->ranks.distinct()) {
+    for (const SampleUse& use : log.samples) {
+      if (use.stage == stage && use.dataloader == 0) {
+        epochs.insert(use.epoch);
+      }
+    }
+  }
+  while (epochs.size() > count) {
+    epochs.erase(std::prev(epochs.end()));
+  }
+  return epochs;
+}
+
+StageSamples samples_taken(const OneRun& run, std::string_view stage,
+                           size_t epochs_max = std::numeric_limits<size_t>::max()) {
   std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
   const ByRank<RankLog>& ranks = run.preparation.log->ranks;
+  const std::set<int64_t> epochs = first_epochs(run, stage, epochs_max);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const SampleUse& use : ranks[rank].samples) {
-      if (use.stage == stage && use.dataloader == 0) {
+      if (use.stage == stage && use.dataloader == 0 && epochs.contains(use.epoch)) {
         const auto number = static_cast<int32_t>(rank);
         RankSamples& pass = passes[{number, use.epoch}];
         pass.rank = number;
@@ -130,7 +150,8 @@ std::vector<Finding> sample_findings(const OneRun& run) {
   if (samples && divides_in_new_orders(run, *samples)) {
     return findings;
   }
-  const StageSamples trained = samples_taken(run, "train");
+  // Divided in the first, and in a different order in the second: listing all would take long.
+  const StageSamples trained = samples_taken(run, "train", 2);
   if (samples) {
     add(run, "training", samples_divided(trained.taken, *samples), findings);
   }
