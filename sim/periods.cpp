@@ -14,8 +14,6 @@ namespace {
 constexpr int64_t periods_kept = 1;
 /// Kinds of later periods that a transition may depend on.
 constexpr int64_t kinds_kept = 8;
-/// Ranks that do the same may take turns.
-constexpr size_t periods_of_cycle_max = 8;
 
 // A ticket that the lane has forgotten is done for good, however long ago that was.
 std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank) {
@@ -171,9 +169,6 @@ void Periods::find_cycle(const PeriodStart& start) {
     now.state = level.planned;
   }
   if (follows) {
-    now.earlier = std::move(level.last->earlier);
-    now.earlier.insert(now.earlier.begin(), level.last->state);
-    now.earlier.resize(std::min(now.earlier.size(), periods_of_cycle_max));
     note_transition(level, start, now, room.from);
   }
   if (now.state && !room.pending) {
@@ -185,7 +180,6 @@ void Periods::find_cycle(const PeriodStart& start) {
     now.time += own.time;
     ++now.left_out;
     now.is_behind_left_out = true;
-    now.earlier.clear();
   }
   for (int64_t period = left_out; period < std::min(start.alike, left_out + kinds_kept); ++period) {
     now.kinds.push_back(start.kind_of(period));
@@ -231,10 +225,7 @@ void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& 
   const std::vector<RepeatedPeriods> cycle = repeated_periods(*way, now.time);
   const Time time = total_of(cycle);
   std::vector<RepeatedPeriods> repeated = folded(cycle);
-  const auto before = static_cast<size_t>(way->periods - 1);
-  if (start.kinds == nullptr && before < now.earlier.size() && now.earlier[before] == now.state) {
-    repeated = {{room.from - way->periods, room.from, way->turns, time, time}};
-  } else if (way->turns > 1) {
+  if (way->turns > 1) {
     repeated.push_back({0, 0, way->turns - 1, time, time, 0});
   }
   const auto shared = std::make_shared<const std::vector<RepeatedPeriods>>(std::move(repeated));

@@ -41,9 +41,6 @@ class Periods {
     bool is_first = false;
     bool is_behind_left_out = false;  ///< periods were left out at its beginning
     std::optional<size_t> state;
-    /// Those in which the periods before it began, the newest first, as far as each followed
-    /// another.
-    std::vector<std::optional<size_t>> earlier;
     std::vector<int64_t> kinds;  ///< of this period and those that follow
     Time time{};
     std::vector<SubmissionHistory> submitted;  ///< by rank

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/unit/rehearsal/measure/advised.hpp"
+#include "tests/unit/rehearsal/measure/marks_of_steps.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 using namespace lockstep;
@@ -14,19 +15,6 @@ using namespace lockstep::test;
 namespace step_cycle_test {
 
 namespace {
-
-/// Steps of ten rows each that end after these times.
-std::vector<StepMark> marks(const std::vector<int64_t>& ends) {
-  std::vector<StepMark> steps;
-  for (const int64_t end : ends) {
-    const int64_t row = std::ssize(steps) * 10;
-    StepMark mark;
-    mark.rows = {row, row + 10};
-    mark.finish = Time(end);
-    steps.push_back(mark);
-  }
-  return steps;
-}
 
 RepeatedRows repeated(int64_t begin, int64_t end, int64_t periods, int64_t inner) {
   RepeatedRows rows;
@@ -41,7 +29,7 @@ RepeatedRows repeated(int64_t begin, int64_t end, int64_t periods, int64_t inner
 }  // namespace
 
 TEST_CASE("steps that were left out are where they would have been") {
-  const std::vector<StepMark> steps = marks({1, 2, 3, 4});
+  const std::vector<StepMark> steps = marks_of_steps({1, 2, 3, 4});
   // 0 1 2 [1 2] [1 2] 3
   const std::vector<RepeatedRows> twice = {repeated(10, 30, 2, 0)};
   CHECK(steps_from_last(twice, steps, 100) == std::vector<size_t>{3, 2, 1, 2, 1, 2, 1, 0});
@@ -59,10 +47,10 @@ TEST_CASE("steps that were left out are where they would have been") {
 TEST_CASE("the usual step is the mean over a cycle") {
   // Behind the first step 10, 10, 40, twice, and a validation of 500 within the last cycle.
   const std::vector<StepMark> steps =
-      marks({7, 17, 27, 67, 77, 87, 127, 137, 147, 187, 697, 707, 747});
+      marks_of_steps({7, 17, 27, 67, 77, 87, 127, 137, 147, 187, 697, 707, 747});
   CHECK(mean_of_cycle({}, steps, {}, 3) == Time(20));
-  CHECK(mean_of_cycle({}, marks({7, 17, 27}), {}, 3) == std::nullopt);
-  CHECK(mean_of_cycle({}, marks({7, 17, 27, 67}), {}, 3) == Time(20));
+  CHECK(mean_of_cycle({}, marks_of_steps({7, 17, 27}), {}, 3) == std::nullopt);
+  CHECK(mean_of_cycle({}, marks_of_steps({7, 17, 27, 67}), {}, 3) == Time(20));
 }
 
 TEST_CASE("throughput counts the averaging of models") {

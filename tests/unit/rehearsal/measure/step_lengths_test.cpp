@@ -3,28 +3,18 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/rehearsal/measure/marks_of_steps.hpp"
+
 namespace lockstep::cli::step_lengths_test {
 namespace {
 
-// Of ten rows each.
-std::vector<StepMark> marks(const std::vector<int64_t>& finishes) {
-  std::vector<StepMark> steps;
-  for (const int64_t finish : finishes) {
-    const int64_t row = std::ssize(steps) * 10;
-    StepMark mark;
-    mark.rows = {row, row + 10};
-    mark.finish = Time(finish);
-    steps.push_back(mark);
-  }
-  return steps;
-}
-
+using test::marks_of_steps;
 using Lengths = std::vector<std::pair<Time, int64_t>>;
 
 TEST_CASE("a step that was left out may be longer than the one that it repeats") {
   // Four steps, which end at 10, 20, 32 and 40. Then the second once more, which ends at 50 and
   // follows the fourth, and again after 9.
-  std::vector<StepMark> steps = marks({10, 20, 32, 40});
+  std::vector<StepMark> steps = marks_of_steps({10, 20, 32, 40});
   const RepeatedRows twice{40, 10, 20, 2, Time(9), Time(30), 0, 0};
   count_lengths(std::vector<RepeatedRows>{twice}, steps);
   CHECK(steps[0].lengths == Lengths{{Time(10), 1}});
@@ -36,7 +26,7 @@ TEST_CASE("a step that was left out may be longer than the one that it repeats")
 
 TEST_CASE("what is put back comes again with what follows it") {
   // As above; then both once more three times, 19 apart: at 69, 78, 88, 97, 107, 116.
-  std::vector<StepMark> steps = marks({10, 20, 32, 40});
+  std::vector<StepMark> steps = marks_of_steps({10, 20, 32, 40});
   const RepeatedRows twice{40, 10, 20, 2, Time(9), Time(30), 0, 0};
   const RepeatedRows again{40, 40, 40, 3, Time(19), Time(19), 0, 1};
   count_lengths(std::vector<RepeatedRows>{twice, again}, steps);
@@ -47,7 +37,7 @@ TEST_CASE("what is put back comes again with what follows it") {
 
 TEST_CASE("a validation that is left out makes the step around it longer") {
   // No step ends in rows 12-14, which come five times more within the second step: it ends at 39.
-  std::vector<StepMark> steps = marks({10, 39, 49});
+  std::vector<StepMark> steps = marks_of_steps({10, 39, 49});
   const RepeatedRows validation{14, 12, 14, 5, Time(4), Time(4), 0, 0};
   count_lengths(std::vector<RepeatedRows>{validation}, steps);
   CHECK(steps[1].lengths == Lengths{{Time(29), 1}});
