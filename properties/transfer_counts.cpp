@@ -82,9 +82,27 @@ bool moves_between_gpus(const Row& row) {
          (is_communication(row.kind) || (row.kind == OpKind::copy && row.tag == between_devices));
 }
 
-std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
-                                        const RowRange& range) {
+std::string counterpart_of_group(const Journal& journal, const std::string& group, int32_t running,
+                                 int32_t rank) {
+  const auto groups = static_cast<uint32_t>(journal.groups[static_cast<size_t>(running)].size());
+  for (uint32_t id = 1; id < groups && running != rank; ++id) {
+    if (label_of(journal, running, GroupId{static_cast<uint16_t>(id)}) == group) {
+      return label_of(journal, rank, GroupId{static_cast<uint16_t>(id)});
+    }
+  }
+  return group;
+}
+
+std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank, const RowRange& range,
+                                        std::span<const RowsAgain> again) {
   std::vector<TransferCount> all;
+  const auto times_of = [&](int64_t index) {
+    int64_t times = index >= range.begin && index < range.end ? 1 : 0;
+    for (const RowsAgain& rows : again) {
+      times += rows.begin <= index && index < rows.end ? rows.times : 0;
+    }
+    return times;
+  };
   const SubmissionSpan span =
       journal.lanes(rank) > 1 ? span_of(journal, rank, range) : SubmissionSpan();
   for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
@@ -92,14 +110,17 @@ std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
     int64_t index = -1;
     rows.for_each([&](const Row& row) {
       ++index;
-      const bool counts =
-          lane == 0 ? index >= range.begin && index < range.end
-                    : row.row == RowKind::op && span.holds(rows.completion(row.sequence).issue);
-      if (counts && moves_between_gpus(row)) {
+      if (!moves_between_gpus(row)) {
+        return;
+      }
+      const int64_t times = lane == 0                                         ? times_of(index)
+                            : span.holds(rows.completion(row.sequence).issue) ? 1
+                                                                              : 0;
+      if (times > 0) {
         const bool copies = row.kind == OpKind::copy;
         all.push_back({row.kind,
-                       copies ? std::string("own GPUs") : label_of(journal, rank, row.group), 1,
-                       row.bytes, copies ? 0 : members_of(journal, rank, row.group)});
+                       copies ? std::string("own GPUs") : label_of(journal, rank, row.group), times,
+                       row.bytes * times, copies ? 0 : members_of(journal, rank, row.group)});
       }
     });
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,24 @@ struct RowRange {
   int64_t end = std::numeric_limits<int64_t>::max();
 };
 
+/// Rows of the main lane that count so many times more.
+struct RowsAgain {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t times = 0;
+};
+
 /// Whether data leave a GPU by this operation: to another rank, or to another GPU of this one.
 bool moves_between_gpus(const Row& row);
 
-/// The communication of one rank within these rows, by kind and group.
+/// The group with the place of `group` on a rank that runs for another one, as that one calls it.
+std::string counterpart_of_group(const Journal& journal, const std::string& group, int32_t running,
+                                 int32_t rank);
+
+/// The communication of one rank within these rows, and what else counts, by kind and group.
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
-                                        const RowRange& rows = {});
+                                        const RowRange& rows = {},
+                                        std::span<const RowsAgain> again = {});
 
 /// What the rank sends for them where collectives go round a ring of W: 2 (W-1)/W of an all_reduce,
 /// (W-1)/W of a reduce_scatter or an all_to_all, W-1 times its part of an all_gather. A broadcast

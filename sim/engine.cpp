@@ -152,10 +152,10 @@ void Engine::reached(RankState& rank, const Position& position) {
   link_faults_.reached(position, host);
 }
 
-int64_t Engine::begins_period(RankState& rank, const PeriodStart& start) {
+PeriodsLeftOut Engine::begins_period(RankState& rank, const PeriodStart& start) {
   const bool may_leave_out = simulation_.leaves_out_periods && rank.running != nullptr &&
                              rank.running->lane.id().value == 0;
-  return may_leave_out ? periods_.begin(rank, start) : 0;
+  return may_leave_out ? periods_.begin(rank, start) : PeriodsLeftOut{};
 }
 
 // Ready operations

@@ -68,7 +68,7 @@ class Engine {
       mark_step(rank, *simulation_.steps);
     }
   }
-  int64_t begins_period(RankState& rank, const PeriodStart& start);
+  PeriodsLeftOut begins_period(RankState& rank, const PeriodStart& start);
   /// Waits forever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {
     // `holds` first: it forgets holds that ended

@@ -111,7 +111,7 @@ void Periods::note_submitted(RankState& rank, const Op& op) {
   rank.submitted.add(random_key(size, uint64_t{op.site.value} << 32 ^ peer));
 }
 
-int64_t Periods::begin(RankState& rank, const PeriodStart& start) {
+PeriodsLeftOut Periods::begin(RankState& rank, const PeriodStart& start) {
   LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
   loop.alike = start.alike;
   loop.memory = words_of(start.memory, rank);
@@ -235,13 +235,14 @@ void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& 
   }
 }
 
-int64_t Periods::count_period(RankState& rank, const PeriodStart& start) {
+PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) {
   LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
-  const auto number = static_cast<int32_t>(rank.place.rank.value);
   if (journal_ != nullptr) {
     const bool has_entries = !journal_->repeated.empty();
     const int64_t entries = has_entries ? std::ssize(journal_->repeated[rank.place.rank.value]) : 0;
-    loop.marks.push_back({journal_->lane(number, LaneId{}).size(), entries, entries});
+    loop.marks.push_back(
+        {journal_->lane(static_cast<int32_t>(rank.place.rank.value), LaneId{}).size(), entries,
+         entries});
   }
   TicketRing& tickets = rank.running->tickets;
   const bool leaves_out = loop.left_out.periods > 0 && loop.periods == loop.left_out.from;
@@ -256,12 +257,12 @@ int64_t Periods::count_period(RankState& rank, const PeriodStart& start) {
     ++rank.skipped_times_ever;
     note_left_out(rank, loop, left_out);
   }
-  ++loop.periods;
+  const int64_t number = loop.periods++;
   loop.kind =
       left_out.periods < start.alike ? start.kind_of(left_out.periods) : LoopState::any_kind;
   loop.submitted = rank.submitted;
   loop.first_ticket = tickets.next();
-  return left_out.periods;
+  return {number, left_out.periods, left_out.repeated};
 }
 
 void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out) {

@@ -27,8 +27,8 @@ class Periods {
   /// gradients: a period must have submitted what another one of its kind did before it is believed
   /// to be what others will do.
   static void note_submitted(RankState& rank, const Op& op);
-  /// Lane 0 of a rank begins one. How many of those that come next it is to leave out.
-  int64_t begin(RankState& rank, const PeriodStart& start);
+  /// Lane 0 of a rank begins one. Which of those that come next it is to leave out.
+  PeriodsLeftOut begin(RankState& rank, const PeriodStart& start);
   /// Port::ends_period_alike().
   static void end_alike(RankState& rank, int32_t level) {
     rank.loops[static_cast<size_t>(level)].kind = LoopState::any_kind;
@@ -66,7 +66,7 @@ class Periods {
   static void note_transition(Level& level, const PeriodStart& start, const Begun& now,
                               int64_t from);
   void leave_out(const PeriodStart& start, const Begun& now, const Room& room);
-  int64_t count_period(RankState& rank, const PeriodStart& start);
+  PeriodsLeftOut count_period(RankState& rank, const PeriodStart& start);
   void note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out);
 
   const RunOptions& options_;

@@ -63,23 +63,6 @@ struct GroupState {
   bool is_of_neighbours = false;  ///< other neighbourhoods have such a group as well
 };
 
-/// Periods in a row that were simulated, and what is left out repeats. Or entries of the same list,
-/// from one on up to this one, that come again.
-struct RepeatedPeriods {
-  int64_t first = 0;  ///< by number
-  int64_t end = 0;    ///< behind the last
-  int64_t times = 1;
-  Time time{};   ///< how long all of them take
-  Time later{};  ///< how much later than these they begin the first time
-  std::optional<size_t> entries_from{};
-
-  Time total() const { return time * times; }
-  /// Whether both stand for the same.
-  bool does_as(const RepeatedPeriods& other) const {
-    return first == other.first && end == other.end && times == other.times;
-  }
-};
-
 /// Periods that are left out, the same ones on all ranks.
 struct LeftOut {
   int64_t from = 0;     ///< the number of the first

@@ -54,7 +54,7 @@ class SimPort final : public Port, public HostTime {
     return ProcessSignal::none;
   }
 
-  int64_t begins_period(const PeriodStart& start) override {
+  PeriodsLeftOut begins_period(const PeriodStart& start) override {
     return engine_.begins_period(rank_, start);
   }
   void ends_period_alike(int32_t level) override { Periods::end_alike(rank_, level); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/render/group_names.hpp"
+#include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/calls.hpp"
 
 namespace lockstep::cli {
@@ -32,6 +33,10 @@ ListedCalls listed(const Call& call, const std::string& group, int64_t number,
   return entry;
 }
 
+std::string numbers_text(int64_t first, int64_t next) {
+  return next == first + 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, next - 1);
+}
+
 }  // namespace
 
 std::vector<ListedCalls> listed_calls(const Rehearsal& rehearsal, size_t most) {
@@ -49,11 +54,12 @@ std::vector<ListedCalls> listed_calls(const Rehearsal& rehearsal, size_t most) {
       continue;
     }
     const size_t begin = all.size();
-    int64_t number = 0;
+    const CallNumbers numbers(journal, 0, communicator.key);
+    int64_t position = 0;
     for (const Call& call : calls_of(journal, 0, communicator.key)) {
-      ListedCalls entry = listed(call, names[communicator.key], ++number, journal);
-      const bool repeats =
-          all.size() > begin && all.back().text == entry.text && all.back().place == entry.place;
+      ListedCalls entry = listed(call, names[communicator.key], numbers.of(position++), journal);
+      const bool repeats = all.size() > begin && all.back().text == entry.text &&
+                           all.back().place == entry.place && all.back().next() == entry.first;
       if (repeats) {
         ++all.back().count;
       } else if (all.size() - begin == most) {
@@ -75,12 +81,16 @@ std::string render_calls(const Rehearsal& rehearsal) {
     width = std::max(width, entry.text.size());
     group_width = std::max(group_width, entry.group.size());
   }
+  const ListedCalls* before = nullptr;
   for (const ListedCalls& entry : calls) {
-    const std::string numbers =
-        entry.count == 1 ? fmt::format("{}", entry.first)
-                         : fmt::format("{}-{}", entry.first, entry.first + entry.count - 1);
-    text += fmt::format("  {:<{}} {:<12} {:<{}}  {}\n", entry.group, group_width, numbers,
-                        entry.text, width, entry.place);
+    const bool goes_on = before != nullptr && before->group == entry.group;
+    if (goes_on && before->next() < entry.first) {
+      text += fmt::format("  {:<{}} {:<12} repeat earlier ones, and were not simulated\n",
+                          entry.group, group_width, numbers_text(before->next(), entry.first));
+    }
+    text += fmt::format("  {:<{}} {:<12} {:<{}}  {}\n", entry.group, group_width,
+                        numbers_text(entry.first, entry.next()), entry.text, width, entry.place);
+    before = &entry;
   }
   return text;
 }

@@ -18,10 +18,13 @@ struct ListedCalls {
   int64_t elements = 0;
   std::string text;   ///< "all_reduce avg fp32 [25]"
   std::string place;  ///< "scenario.yaml:17:15", "ddp: all_reduce of a bucket"
+
+  int64_t next() const { return first + count; }
 };
 
-/// The collectives of rank 0 by group, the first `most` entries of each. Empty without a
-/// journal, and beyond 4096 ranks.
+/// The collectives of rank 0 by group, the first `most` entries of each; those that a simulation
+/// left out have no entry, but count in the numbers. Empty without a journal, and beyond 4096
+/// ranks.
 std::vector<ListedCalls> listed_calls(const Rehearsal& rehearsal, size_t most);
 
 /// For `-v`: a headline, and a line per entry.

@@ -115,11 +115,17 @@ Json memory_json(const DeviceMemory& memory) {
   return json;
 }
 
-Json transfers_json(const std::vector<TransferCount>& transfers) {
+Json transfers_json(const std::vector<TransferCount>& transfers, const Journal* journal,
+                    int32_t rank) {
   Json all = Json::array();
+  const auto own_name = [&](const std::string& group) {
+    return journal == nullptr
+               ? group
+               : counterpart_of_group(*journal, group, journal->own_rank(rank), rank);
+  };
   for (const TransferCount& transfer : transfers) {
     all.push_back({{"operation", name_of(transfer.kind)},
-                   {"group", transfer.group},
+                   {"group", own_name(transfer.group)},
                    {"count", transfer.count},
                    {"bytes", transfer.bytes}});
   }
@@ -130,13 +136,14 @@ Json classes_json(const Rehearsal& rehearsal) {
   std::vector<Json> by_rank;
   for (const auto& rank : rehearsal.results.ranks) {
     Json json;
+    const auto number = static_cast<int32_t>(by_rank.size());
     json["memory"] = memory_json(rank.memory);
-    const DeviceReserve reserve = reserve_of(rehearsal.run, static_cast<int32_t>(by_rank.size()));
+    const DeviceReserve reserve = reserve_of(rehearsal.run, number);
     json["memory"]["host_peak_bytes"] = rank.host_peak.count();
     json["memory"]["drive_peak_bytes"] = rank.drive_peak.count();
     json["memory"]["cuda_context_bytes"] = reserve.cuda_context.count();
     json["memory"]["nccl_bytes"] = reserve.nccl.count();
-    json["transfers"] = transfers_json(rank.transfers);
+    json["transfers"] = transfers_json(rank.transfers, rehearsal.run.result.journal.get(), number);
     json["checkpoint_bytes"] =
         rank.checkpoint_bytes ? Json(rank.checkpoint_bytes->count()) : Json(nullptr);
     by_rank.push_back(std::move(json));

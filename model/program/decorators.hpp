@@ -44,7 +44,9 @@ class PortDecorator : public Port {
     return inner_.choose(site, kind, alternatives, local);
   }
   ProcessSignal reached(const Position& position) override { return inner_.reached(position); }
-  int64_t begins_period(const PeriodStart& start) override { return inner_.begins_period(start); }
+  PeriodsLeftOut begins_period(const PeriodStart& start) override {
+    return inner_.begins_period(start);
+  }
   void ends_period_alike(int32_t level) override { inner_.ends_period_alike(level); }
 
  protected:

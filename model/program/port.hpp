@@ -95,10 +95,10 @@ class Port {
   /// within a call that waits.
   virtual ProcessSignal reached(const Position&) { return ProcessSignal::none; }
 
-  /// A loop stands at the beginning of a period. Gives how many periods the world has left out
-  /// because it has proved what they would do: the program goes on that many periods later. A world
-  /// that runs for real leaves out none.
-  virtual int64_t begins_period(const PeriodStart&) { return 0; }
+  /// A loop stands at the beginning of a period. Gives which periods the world has left out because
+  /// it has proved what they would do: the program goes on that many periods later. A world that
+  /// runs for real leaves out none.
+  virtual PeriodsLeftOut begins_period(const PeriodStart&) { return {}; }
   /// What is left of the period of this level is the same in periods of every kind.
   virtual void ends_period_alike(int32_t level) { static_cast<void>(level); }
 };

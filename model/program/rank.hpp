@@ -181,7 +181,7 @@ class Rank {
     return port_->choose(site, kind, alternatives, local);
   }
   ProcessSignal reached(const Position& position) { return port_->reached(position); }
-  int64_t begins_period(const PeriodStart& start) { return port_->begins_period(start); }
+  PeriodsLeftOut begins_period(const PeriodStart& start) { return port_->begins_period(start); }
   void ends_period_alike(int32_t level) { port_->ends_period_alike(level); }
 
  private:

@@ -1,20 +1,49 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/core/ids.hpp"
+#include "model/core/units.hpp"
 
 namespace lockstep {
 
-/// How deep loops nest: periods of batches, of batches between two decisions, of epochs.
-inline constexpr int32_t period_levels = 3;
+/// How deep loops nest: periods of batches, and of epochs.
+inline constexpr int32_t period_levels = 2;
 
 /// What a program keeps from one period to the next and acts by: two periods go on alike only if it
 /// is the same, tickets relative to those that are submitted next.
 struct ProgramMemory {
   std::vector<int64_t> numbers;
   std::vector<Ticket> tickets;
+};
+
+/// Periods in a row that were run, and what is left out repeats. Or entries of the same list, from
+/// one on up to this one, that come again.
+struct RepeatedPeriods {
+  int64_t first = 0;  ///< by number
+  int64_t end = 0;    ///< behind the last
+  int64_t times = 1;
+  Time time{};   ///< how long all of them take
+  Time later{};  ///< how much later than these they begin the first time
+  std::optional<size_t> entries_from{};
+
+  Time total() const { return time * times; }
+  /// Whether both stand for the same.
+  bool does_as(const RepeatedPeriods& other) const {
+    return first == other.first && end == other.end && times == other.times;
+  }
+};
+
+/// What a rank is to leave out at the beginning of a period.
+struct PeriodsLeftOut {
+  /// Of the period that it runs then. A rank numbers the periods that it runs, in all loops of a
+  /// level.
+  int64_t number = 0;
+  int64_t periods = 0;
+  std::shared_ptr<const std::vector<RepeatedPeriods>> repeats{};  ///< null: nothing is left out
 };
 
 /// Kinds of the periods of a loop: those of one kind do the same.

@@ -14,7 +14,7 @@
 #include "model/strategy/plan.hpp"
 #include "model/strategy/stage.hpp"
 #include "model/strategy/staleness.hpp"
-#include "model/strategy/steps_alike.hpp"
+#include "model/strategy/step_kinds.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/strategy/update_options.hpp"
 
@@ -91,12 +91,18 @@ class Strategy {
   /// Whether it makes a process group, also of one rank.
   virtual bool has_process_group() const { return false; }
 
-  /// In how many optimizer steps of a fit from the next one on it does what it did in the last one,
-  /// where its own counting decides; 0: the next one differs. `forwards`: of a step.
-  virtual int64_t steps_alike(int64_t /*forwards*/) const { return all_steps; }
+  /// Whether its own counting decides what some optimizer step of a fit does that is still to come.
+  virtual bool counts_steps() const { return false; }
+  /// Adds what it decides so in the step that comes `ahead` steps behind the next one: steps of
+  /// which it says the same do the same. `forwards`: of a step.
+  virtual void add_step_kind(int64_t /*ahead*/, int64_t /*forwards*/,
+                             std::vector<int64_t>& /*kind*/) const {}
+  /// Adds where it stands before that step: from places of which it says the same it goes on alike.
+  virtual void add_place(int64_t /*ahead*/, int64_t /*forwards*/,
+                         std::vector<int64_t>& /*place*/) const {}
   /// So many optimizer steps are one cycle: what one of them exchanges, the one a cycle later does.
   virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }
-  /// So many steps and forwards were left out, which did what the last ones did.
+  /// So many steps and forwards were left out.
   virtual void leave_out(int64_t /*steps*/, int64_t /*forwards*/) {}
 
   /// The mean loss of the last forward: one element, on the first device.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <functional>
 #include <numeric>
+#include <utility>
 
 namespace lockstep {
 
@@ -27,7 +27,7 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 TensorPointer TensorStore::make(DType dtype, std::vector<int64_t> shape, DeviceId device,
                                 uint8_t home_queue) {
-  release_finished(dropped_->unfinished);  // a loop that only makes tensors never settles one
+  release_finished(std::exchange(dropped_->unseen, {}));
   DeviceTensor tensor;
   tensor.home_queue = device == host_device ? queue::compute : home_queue;
   tensor.slice = rank_.allocate(Purpose::metric, dtype, product(shape), device, tensor.home_queue);
@@ -57,7 +57,8 @@ TensorPointer TensorStore::kept(DeviceTensor tensor) {
             last->written_by.reset();
             last->read_by.reset();
             dropped->exposed += last->exposed.empty() ? 0 : 1;
-            dropped->tensors.push_back(std::move(*last));
+            dropped->unseen.push_back(dropped->ever);
+            dropped->tensors.emplace(dropped->ever++, std::move(*last));
             delete last;
           }};
 }
@@ -86,11 +87,13 @@ bool TensorStore::finished(StreamId on, Ticket ticket) const {
 }
 
 // An allocator hands memory out again at once to the stream that it was allocated for.
-bool TensorStore::finished(const DeviceTensor& tensor) const {
+const std::pair<const StreamId, Ticket>* TensorStore::unfinished_use(
+    const DeviceTensor& tensor) const {
   const StreamId home = stream(tensor.home_queue, tensor.device);
-  return std::all_of(tensor.uses.begin(), tensor.uses.end(), [&](const auto& use) {
-    return use.first == home || finished(use.first, use.second);
+  const auto use = std::ranges::find_if(tensor.uses, [&](const auto& each) {
+    return each.first != home && !finished(each.first, each.second);
   });
+  return use == tensor.uses.end() ? nullptr : &*use;
 }
 
 // Whether the allocator may hand the memory out by now, and some other stream may still use it.
@@ -122,7 +125,7 @@ std::vector<StreamId> TensorStore::homes_of_exposed() const {
   if (dropped_->exposed == 0) {
     return homes;
   }
-  for (const DeviceTensor& tensor : dropped_->tensors) {
+  for (const auto& [number, tensor] : dropped_->tensors) {
     if (is_exposed(tensor)) {
       homes.push_back(stream(tensor.home_queue, tensor.device));
     }
@@ -134,8 +137,13 @@ void TensorStore::release_exposed() {
   if (dropped_->exposed == 0) {
     return;
   }
-  release_if(0, [this](const DeviceTensor& tensor) { return is_exposed(tensor); });
-  dropped_->unfinished = 0;
+  std::vector<uint64_t> exposed;
+  for (const auto& [number, tensor] : dropped_->tensors) {
+    if (is_exposed(tensor)) {
+      exposed.push_back(number);
+    }
+  }
+  std::ranges::for_each(exposed, [this](uint64_t tensor) { release(tensor); });
 }
 
 void TensorStore::ordered(StreamId later, StreamId earlier, Ticket ticket) {
@@ -150,22 +158,27 @@ bool TensorStore::known_finished(StreamId on, Ticket ticket) const {
 void TensorStore::settled(StreamId on, Ticket ticket) {
   uint32_t& last = settled_[{ticket.lane, on}];
   last = std::max(last, ticket.sequence);
-  if (ticket.lane != LaneId{}) {
-    release_finished(0);
-    return;
-  }
-  known_[on] = std::max(known_[on], last);
-  for (bool more = true; more;) {
-    more = false;
-    for (const auto& [streams, sequence] : orders_) {
-      uint32_t& earlier = known_[streams.second];
-      if (known_[streams.first] > sequence && earlier < sequence) {
-        earlier = sequence;
-        more = true;
+  if (ticket.lane == LaneId{}) {
+    known_[on] = std::max(known_[on], last);
+    for (bool more = true; more;) {
+      more = false;
+      for (const auto& [streams, sequence] : orders_) {
+        uint32_t& earlier = known_[streams.second];
+        if (known_[streams.first] > sequence && earlier < sequence) {
+          earlier = sequence;
+          more = true;
+        }
       }
     }
   }
-  release_finished(0);
+  std::vector<uint64_t> may_go = std::exchange(dropped_->unseen, {});
+  auto& awaited = awaited_[{ticket.lane, on}];
+  while (!awaited.empty() && awaited.begin()->first <= last) {
+    may_go.push_back(awaited.begin()->second);
+    awaited.erase(awaited.begin());
+  }
+  std::ranges::sort(may_go);
+  release_finished(std::move(may_go));
 }
 
 void TensorStore::remember(const DeviceTensor& tensor, ProgramMemory& memory) {
@@ -179,8 +192,10 @@ void TensorStore::remember(const DeviceTensor& tensor, ProgramMemory& memory) {
 
 void TensorStore::remember(ProgramMemory& memory) const {
   memory.numbers.push_back(std::ssize(dropped_->tensors));
-  for (const DeviceTensor& tensor : dropped_->tensors) {
+  memory.numbers.push_back(int64_t{dropped_->site.value});
+  for (const auto& [number, tensor] : dropped_->tensors) {
     remember(tensor, memory);
+    memory.numbers.push_back(int64_t{tensor.dropped_at.value});
   }
   for (const auto& [on, sequence] : settled_) {
     memory.numbers.push_back(int64_t{on.second.value});
@@ -197,22 +212,26 @@ void TensorStore::remember(ProgramMemory& memory) const {
   }
 }
 
-// What has finished changes with settled() alone.
-void TensorStore::release_finished(size_t from) {
-  release_if(from, [this](const DeviceTensor& tensor) { return finished(tensor); });
-  dropped_->unfinished = dropped_->tensors.size();
+// What has finished changes with settled() alone, so that each needs to wait for one use at a time.
+void TensorStore::release_finished(std::vector<uint64_t> tensors) {
+  for (const uint64_t number : tensors) {
+    const auto tensor = dropped_->tensors.find(number);
+    if (tensor == dropped_->tensors.end()) {
+      continue;  // release_exposed() came first
+    }
+    if (const auto* use = unfinished_use(tensor->second)) {
+      awaited_[{use->second.lane, use->first}].emplace(use->second.sequence, number);
+    } else {
+      release(number);
+    }
+  }
 }
 
-void TensorStore::release_if(size_t from, const std::function<bool(const DeviceTensor&)>& may_go) {
-  std::vector<DeviceTensor>& tensors = dropped_->tensors;
-  const auto kept =
-      std::stable_partition(tensors.begin() + static_cast<ptrdiff_t>(from), tensors.end(),
-                            [&](const auto& each) { return !may_go(each); });
-  for (auto each = kept; each != tensors.end(); ++each) {
-    rank_.release(each->slice, each->dropped_at);
-    dropped_->exposed -= each->exposed.empty() ? 0 : 1;
-  }
-  tensors.erase(kept, tensors.end());
+void TensorStore::release(uint64_t number) {
+  const auto tensor = dropped_->tensors.find(number);
+  rank_.release(tensor->second.slice, tensor->second.dropped_at);
+  dropped_->exposed -= tensor->second.exposed.empty() ? 0 : 1;
+  dropped_->tensors.erase(tensor);
 }
 
 }  // namespace lockstep

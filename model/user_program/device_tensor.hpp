@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -102,7 +102,7 @@ class TensorStore {
   /// So many dropped tensors still wait for their operations.
   size_t waiting() const { return dropped_->tensors.size(); }
   /// The last uses of the tensor that was dropped first.
-  std::map<StreamId, Ticket> oldest_uses() const { return dropped_->tensors.front().uses; }
+  std::map<StreamId, Ticket> oldest_uses() const { return dropped_->tensors.begin()->second.uses; }
 
   /// Adds what decides when tensors' memory returns.
   void remember(ProgramMemory& memory) const;
@@ -118,23 +118,27 @@ class TensorStore {
 
  private:
   struct Dropped {
-    std::vector<DeviceTensor> tensors;
-    size_t exposed = 0;     ///< of them, with such uses
-    size_t unfinished = 0;  ///< of them, the first, which nothing has settled since they were seen
+    std::map<uint64_t, DeviceTensor> tensors;  ///< by when they were
+    std::vector<uint64_t> unseen;              ///< of them, those that no other use is known of yet
+    size_t exposed = 0;                        ///< of them, with such uses
+    uint64_t ever = 0;
     SiteId site{};
   };
   TensorPointer kept(DeviceTensor tensor);
   bool is_exposed(const DeviceTensor& tensor) const;
   bool finished(StreamId on, Ticket ticket) const;
-  bool finished(const DeviceTensor& tensor) const;
-  /// All, or those from this one on.
-  void release_finished(size_t from);
-  void release_if(size_t from, const std::function<bool(const DeviceTensor&)>& may_go);
+  /// A use that keeps a tensor's memory; null: there is none.
+  const std::pair<const StreamId, Ticket>* unfinished_use(const DeviceTensor& tensor) const;
+  /// Of these dropped tensors, ascending. The others wait for a use each.
+  void release_finished(std::vector<uint64_t> tensors);
+  void release(uint64_t tensor);
 
   Rank& rank_;
   std::shared_ptr<Dropped> dropped_;  ///< shared with tensors, which may outlive the store
   /// Tickets count for each lane of the host: a copy of the module has its own under dp.
   std::map<std::pair<LaneId, StreamId>, uint32_t> settled_;
+  /// The ticket that each dropped tensor waits for.
+  std::map<std::pair<LaneId, StreamId>, std::set<std::pair<uint32_t, uint64_t>>> awaited_;
   std::map<std::pair<StreamId, StreamId>, uint32_t> orders_;  ///< later, earlier: the last ticket
   std::map<StreamId, uint32_t> known_;  ///< settled_, and what follows from it by orders_
 };

@@ -39,8 +39,8 @@ class ExplorerPort final : public PortDecorator {
   Ticket submit(std::span<const Op> ops) override;
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
   /// What has a choice may go another way in every period.
-  int64_t begins_period(const PeriodStart& start) override {
-    return exploration_.taken.empty() ? PortDecorator::begins_period(start) : 0;
+  PeriodsLeftOut begins_period(const PeriodStart& start) override {
+    return exploration_.taken.empty() ? PortDecorator::begins_period(start) : PeriodsLeftOut{};
   }
 
  private:

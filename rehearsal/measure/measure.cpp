@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rehearsal/measure/breakdown.hpp"
+#include "rehearsal/measure/left_out_within.hpp"
 #include "rehearsal/measure/step_cycle.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
@@ -363,7 +364,9 @@ Results measure(const OneRun& run) {
       own.memory = *memory;
     }
     own.takes_steps = steps.size() <= 1 || all[at].size() > 1;
-    own.transfers = transfers_of(*result.journal, rank, rows_of_step(run.world, all[at], counted));
+    const RowRange rows = rows_of_step(run.world, all[at], counted);
+    own.transfers = transfers_of(*result.journal, rank, rows,
+                                 left_out_within(*result.journal, rank, all[at], rows));
     own.reserve = reserve_of(run, rank).total();
     const RankLog& log = run.preparation.log->ranks[at];
     own.movements = log.transfers;

@@ -30,6 +30,13 @@ std::vector<std::string> programs() {
       "{on_train_batch_end: [{if: batch_idx == 13 or batch_idx > 40, then: [barrier]}]}",
       "{training_step: [forward, {let: {shows: batch_idx % 4 == 0}}, "
       "{if: shows, then: [{log: {name: loss, value: loss, on_epoch: true}}]}]}",
+      "{training_step: [forward, {if: batch_idx % 7 == 3, "
+      "then: [{log: {name: one, value: 1.25, on_epoch: true}}]}]}",
+      "{training_step: [forward, {if: global_step % 11 == 5, then: [{log: {name: loss, value: "
+      "loss}}]}]}",
+      "{on_train_batch_start: [{if: batch_idx % 3 == rank, then: [{host: 20 us}]}]}",
+      "{automatic_optimization: false, training_step: [forward, backward, "
+      "{if: batch_idx % 3 == 2, then: [optimizer_step, zero_grad]}]}",
       "{on_train_batch_end: [{if: global_step % 9 == 0, then: [barrier]}], "
       "training_step: [forward, {if: global_step < 12, then: [{host: 10 us}]}]}",
       "{validation_step: [forward, {if: batch_idx % 3 == 1, then: [barrier]}]}",
@@ -84,12 +91,30 @@ void log_across_epochs(LongTraining& training) {
       "\n";
 }
 
+// What decides at the ends of epochs whether there is another one.
+void stop_early(LongTraining& training) {
+  training.epochs = 17;
+  training.validation = fmt::format(", val: {{samples: {}, batch_size: 1}}", 6 * training.ranks);
+  training.trainer =
+      ", log_every_n_steps: 3, callbacks: [{EarlyStopping: {monitor: one, patience: " +
+      one_of({"3", "8", "40"}) + "}}" +
+      one_of({"", ", {ModelCheckpoint: {monitor: one, save_top_k: 2}}"}) + "]" +
+      one_of({"", ", min_epochs: 12", ", val_check_interval: 0.5, min_epochs: 9"});
+  training.program =
+      "program: {training_step: [forward, {log: {name: loss, value: loss}}], "
+      "validation_step: [forward, {log: {name: one, value: 1.25}}]}\n";
+}
+
 // Strategies that do something else from some step on, or every few steps.
 void count_steps(LongTraining& training) {
   training.ranks = *rc::gen::element(2, 4);
   const bool has_bagua = *rc::gen::element(true, false);
   const std::string begins = std::to_string(*rc::gen::inRange(2, 40));
-  const std::string period = std::to_string(*rc::gen::inRange(1, 7));
+  const int period_steps = *rc::gen::inRange(1, 7);
+  const std::string period = std::to_string(period_steps);
+  const std::string levels =
+      training.ranks == 2 ? fmt::format("{}: 2", period_steps + 1)
+                          : fmt::format("{}: 2, {}: 4", period_steps + 1, 2 * period_steps + 2);
   if (!has_bagua) {
     const std::string state = one_of(
         {"ddp_comm_hook: powerSGD_hook, ddp_comm_state: {matrix_approximation_rank: 1, "
@@ -98,7 +123,10 @@ void count_steps(LongTraining& training) {
          "ddp_comm_hook: post_localSGD_hook, ddp_comm_state: {start_localSGD_iter: " + begins +
              "}, model_averaging_period: " + period,
          "ddp_comm_hook: noop_hook, model_averaging_period: " + period +
-             ", outer_optimizer: {lr: 0.7}"});
+             ", outer_optimizer: {lr: 0.7}",
+         "ddp_comm_hook: noop_hook, model_averager: {HierarchicalModelAverager: "
+         "{period_group_size_dict: {" +
+             levels + "}}}"});
     training.strategy = "{DDPStrategy: {" + state + "}}";
     return;
   }
@@ -212,6 +240,8 @@ rc::Gen<LongTraining> long_trainings() {
       go_over_ends_of_epochs(training);
     } else if (*rc::gen::element(true, false, false, false)) {
       log_across_epochs(training);
+    } else if (*rc::gen::element(true, false, false, false, false)) {
+      stop_early(training);
     }
     return training;
   });

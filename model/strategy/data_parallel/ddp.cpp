@@ -275,9 +275,19 @@ Neighbourhoods DistributedDataParallel::neighbourhoods_of_ranks(const RanksOfRun
              : Neighbourhoods();
 }
 
-int64_t DistributedDataParallel::steps_alike(int64_t) const {
-  return std::min(hook_ ? hook_->steps_alike() : all_steps,
-                  averager_ ? averager_->steps_alike() : all_steps);
+bool DistributedDataParallel::counts_steps() const {
+  return (hook_ && hook_->counts_steps()) || averager_;
+}
+
+void DistributedDataParallel::add_step_kind(int64_t ahead, int64_t,
+                                            std::vector<int64_t>& kind) const {
+  kind.push_back(hook_ ? hook_->kind_of_step(ahead) : 0);
+  kind.push_back(averager_ ? averager_->kind_of_step(ahead) : 0);
+}
+
+void DistributedDataParallel::add_place(int64_t ahead, int64_t, std::vector<int64_t>& place) const {
+  place.push_back(hook_ ? hook_->place(ahead) : 0);
+  place.push_back(averager_ ? averager_->place(ahead) : 0);
 }
 
 int64_t DistributedDataParallel::steps_of_cycle(int64_t) const {

@@ -13,6 +13,7 @@ struct GradientClipping {
   enum class Algorithm : uint8_t { none, norm, value };
   Algorithm algorithm = Algorithm::none;
   double limit = 0;  ///< of the norm of all gradients together, or of every element
+  bool operator==(const GradientClipping&) const = default;
 };
 
 /// The ranks that hold different parts of the gradients, whose squares add up to one norm.

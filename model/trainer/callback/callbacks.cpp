@@ -73,11 +73,11 @@ std::vector<int64_t> Callbacks::counted() const {
   return counted;
 }
 
-void Callbacks::repeat_since(const std::vector<int64_t>& earlier, int64_t times) {
-  auto before = earlier.begin();
+void Callbacks::count_left_out(const std::vector<int64_t>& counted, int64_t times) {
+  auto more = counted.begin();
   for (const std::unique_ptr<Callback>& callback : callbacks_) {
     for (int64_t* const counter : callback->counters()) {
-      *counter += (*counter - *before++) * times;
+      *counter += *more++ * times;
     }
   }
 }

@@ -22,8 +22,8 @@ class Callbacks {
   void restore(const std::vector<SavedObject>& saved);
 
   std::vector<int64_t> counted() const;
-  /// Counts `times` more of what has been counted since `earlier`.
-  void repeat_since(const std::vector<int64_t>& earlier, int64_t times);
+  /// Counts what periods that have been left out would have, `times` as much as `counted`.
+  void count_left_out(const std::vector<int64_t>& counted, int64_t times);
 
  private:
   static constexpr size_t hooks = static_cast<size_t>(CallbackHook::train_end) + 1;

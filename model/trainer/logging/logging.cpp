@@ -109,7 +109,8 @@ Program LoggedResults::log(const LogCall& call) {
   // Lightning adds on the device, and keeps no tensor of earlier batches. Values that the host
   // wrote need no reading; with numerics tensors hold the device's.
   if (program_.repetition.logs && call.value->has_value_of_host()) {
-    result.of_epoch.push_back({number_of(interpreter_, *call.value, call.site), call.batch_size});
+    const double value = number_of(interpreter_, *call.value, call.site);
+    log_known(static_cast<size_t>(&result - results_.data()), value, call.batch_size);
     result.follows[call.value->ready_on] = call.value->ready;
   } else {
     result.of_epoch.push_back({0, call.batch_size, call.value});

@@ -93,10 +93,22 @@ class LoggedResults {
   Program show_progress();
   /// Adds what is logged and not read yet.
   void remember(ProgramMemory& memory) const;
-  /// How much of each result waits for the end of the epoch.
-  std::vector<size_t> counted() const;
-  /// What was logged since is logged so many times more.
-  void repeat_since(const std::vector<size_t>& earlier, int64_t times);
+  /// Known values that were logged on_epoch in a period, in their order.
+  struct OfPeriod {
+    struct Entry {
+      size_t result = 0;
+      double value = 0;
+      int64_t batch_size = 1;
+      bool operator==(const Entry&) const = default;
+    };
+    std::vector<Entry> entries;
+    bool operator==(const OfPeriod&) const = default;
+  };
+  void begin_period();
+  /// Since it began.
+  const OfPeriod& of_period() const { return of_period_; }
+  /// Logs what so many periods would have that have been left out.
+  void log_left_out(const OfPeriod& period, int64_t times);
   /// Models a read of `trainer.callback_metrics` at this point: within batches it shows values
   /// on_step, else it reduces those of the epoch.
   Program refresh();
@@ -106,17 +118,13 @@ class LoggedResults {
     double value = 0;
     int64_t batch_size = 1;
     TensorPointer tensor{};  ///< not read yet; null: `value` is known
-    /// Not 0: no value, but those at positions [begin, end) of the list, so many times.
-    int64_t times = 0;
-    size_t begin = 0;
-    size_t end = 0;
   };
   struct Result {
     LogCall call;
     int64_t loader = only_loader;
     bool in_use = true;                    ///< logged in this epoch
     bool is_reduced = false;               ///< since it was last logged
-    std::vector<Logged> of_epoch;          ///< not accumulated yet
+    std::vector<Logged> of_epoch;          ///< not accumulated yet, from one that is unread on
     std::map<StreamId, Ticket> follows{};  ///< operations that come before the known values
     double accumulated = 0;
     int64_t batch_sizes = 0;
@@ -132,7 +140,7 @@ class LoggedResults {
   Program gather(Result& result);
   static double number_of(Interpreter& interpreter, const DeviceTensor& tensor, SiteId site);
   void accumulate(Result& result, const Logged& logged);
-  void accumulate(Result& result, size_t begin, size_t end);
+  void log_known(size_t index, double value, int64_t batch_size);
   Task<double> reduced(Result& result);
   Task<double> computed(Result& result);
   Program reduce_one(Result& result, bool keep);
@@ -149,6 +157,8 @@ class LoggedResults {
   bool training_;
   int64_t loader_ = only_loader;
   bool in_batches_ = false;
+  bool counts_periods_ = false;
+  OfPeriod of_period_;
   std::map<std::string, double> for_loggers_;
   std::vector<Result> results_;  ///< in the order of the first log
 };

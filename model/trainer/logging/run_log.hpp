@@ -66,6 +66,9 @@ struct LoggedKey {
 struct LoggerRow {
   int64_t step = 0;  ///< batches that stepped; of evaluation batches, their number
   std::map<std::string, double> values;  ///< by key, `epoch` among them where Lightning adds it
+  bool counts_training = false;          ///< `step` and `epoch` are those of the training
+
+  bool operator==(const LoggerRow&) const = default;
 };
 
 /// Which elements of a parameter a final value holds.

@@ -27,16 +27,16 @@ void LoggedResults::accumulate(Result& result, const Logged& logged) {
   ++result.batches;
 }
 
-// In the order of the batches: those that were left out come behind those that they repeat.
-void LoggedResults::accumulate(Result& result, size_t begin, size_t end) {
-  for (size_t at = begin; at < end; ++at) {
-    const Logged& logged = result.of_epoch[at];
-    if (logged.times == 0) {
-      accumulate(result, logged);
-    }
-    for (int64_t turn = 0; turn < logged.times; ++turn) {
-      accumulate(result, logged.begin, logged.end);
-    }
+// In the order of the batches: what comes behind a value that is not read yet waits for it.
+void LoggedResults::log_known(size_t index, double value, int64_t batch_size) {
+  Result& result = results_[index];
+  if (result.of_epoch.empty()) {
+    accumulate(result, {value, batch_size});
+  } else {
+    result.of_epoch.push_back({value, batch_size});
+  }
+  if (counts_periods_) {
+    of_period_.entries.push_back({index, value, batch_size});
   }
 }
 
@@ -51,26 +51,26 @@ Program LoggedResults::gather(Result& result) {
       logged.value = co_await read(logged.tensor, result.call.site);
     }
   }
-  accumulate(result, 0, result.of_epoch.size());
+  for (const Logged& logged : result.of_epoch) {
+    accumulate(result, logged);
+  }
   result.follows.clear();
   result.of_epoch.clear();
 }
 
-std::vector<size_t> LoggedResults::counted() const {
-  std::vector<size_t> counts;
-  for (const Result& result : results_) {
-    counts.push_back(result.of_epoch.size());
-  }
-  return counts;
+void LoggedResults::begin_period() {
+  counts_periods_ = true;
+  of_period_.entries.clear();
 }
 
-void LoggedResults::repeat_since(const std::vector<size_t>& earlier, int64_t times) {
-  for (size_t index = 0; index < std::min(earlier.size(), results_.size()); ++index) {
-    Result& result = results_[index];
-    if (earlier[index] < result.of_epoch.size()) {
-      result.of_epoch.push_back({0, 0, {}, times, earlier[index], result.of_epoch.size()});
+void LoggedResults::log_left_out(const OfPeriod& period, int64_t times) {
+  counts_periods_ = false;
+  for (int64_t turn = 0; turn < times; ++turn) {
+    for (const auto& [index, value, batch_size] : period.entries) {
+      log_known(index, value, batch_size);
     }
   }
+  counts_periods_ = true;
 }
 
 void LoggedResults::remember(ProgramMemory& memory) const {

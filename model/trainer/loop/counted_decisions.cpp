@@ -52,8 +52,8 @@ class CounterNames final : public Environment {
 
 }  // namespace
 
-CountedDecisions::CountedDecisions(const Repetition& repetition, const Place& place)
-    : repetition_(repetition), place_(place) {}
+CountedDecisions::CountedDecisions(const Repetition& repetition, std::vector<Place> places)
+    : repetition_(repetition), places_(std::move(places)) {}
 
 bool CountedDecisions::uses(std::string_view counter) const {
   const auto names_it = [&](const Expression& expression) {
@@ -65,10 +65,12 @@ bool CountedDecisions::uses(std::string_view counter) const {
 }
 
 std::vector<Value> CountedDecisions::values_at(const Counters& counters) const {
-  CounterNames names(repetition_, place_, counters);
   std::vector<Value> values;
-  for (const Expression& expression : repetition_.counted) {
-    values.push_back(evaluate(expression, names));
+  for (const Place& place : places_) {
+    CounterNames names(repetition_, place, counters);
+    for (const Expression& expression : repetition_.counted) {
+      values.push_back(evaluate(expression, names));
+    }
   }
   return values;
 }
@@ -110,18 +112,36 @@ std::vector<int64_t> CountedDecisions::kinds_of_pass(Counters first, int64_t win
   return kinds;
 }
 
-const std::vector<int64_t>& CountedDecisions::of_pass(const Counters& first, int64_t window) {
-  const bool again = std::ssize(pass_) == first.batches && !uses("epoch") && !uses("global_step");
-  if (!empty() && !again) {
-    pass_ = kinds_of_pass(first, window);
+const std::vector<int64_t>& CountedDecisions::windows_of_pass(const Counters& first,
+                                                              int64_t window) {
+  const bool again = batches_ == first.batches && !uses("epoch") && !uses("global_step");
+  if (empty() || again) {
+    return windows_;
   }
-  return pass_;
+  windows_.clear();
+  batches_ = first.batches;
+  const std::vector<int64_t> kinds = kinds_of_pass(first, window);
+  for (auto at = kinds.begin(); at != kinds.end();) {
+    const auto end = kinds.end() - at > window ? at + window : kinds.end();
+    windows_.push_back(kind_of_window({at, end}));
+    at = end;
+  }
+  return windows_;
 }
 
-int64_t next_other_decision(const std::vector<int64_t>& kinds, int64_t number, int64_t length) {
+int64_t CountedDecisions::kind_of_window(std::vector<int64_t> batches) {
+  const bool is_known = known_windows_.contains(batches);
+  const bool is_strange = std::ranges::any_of(batches, [](int64_t kind) { return kind < 0; });
+  if (is_strange || (!is_known && std::ssize(known_windows_) == windows_max)) {
+    return -++strangers_;
+  }
+  return known_windows_.try_emplace(std::move(batches), std::ssize(known_windows_)).first->second;
+}
+
+int64_t next_other_decision(const std::vector<int64_t>& kinds, int64_t number) {
   const int64_t count = std::ssize(kinds);
-  for (int64_t at = std::max(number, length); at < count; ++at) {
-    if (kinds[static_cast<size_t>(at)] != kinds[static_cast<size_t>(at - length)]) {
+  for (int64_t at = std::max<int64_t>(number, 1); at < count; ++at) {
+    if (kinds[static_cast<size_t>(at)] != kinds[static_cast<size_t>(at - 1)]) {
       return at;
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace lockstep {
 
-/// What the statements of a training decide by the counters of its loops, on one rank: batches to
+/// What the statements of a training decide by the counters of its loops, on some ranks: batches to
 /// which they all give the same values do the same.
 class CountedDecisions {
  public:
@@ -24,8 +25,8 @@ class CountedDecisions {
     bool is_last = false;
   };
 
-  /// The repetition outlives it.
-  CountedDecisions(const Repetition& repetition, const Place& place);
+  /// The repetition outlives it. `places`: of the ranks.
+  CountedDecisions(const Repetition& repetition, std::vector<Place> places);
 
   bool empty() const { return repetition_.counted.empty(); }
   /// Whether some of them depends on this counter.
@@ -36,21 +37,26 @@ class CountedDecisions {
   /// The same of every batch of a pass that begins with these counters. `window`: batches of a
   /// step; 0: the pass takes none.
   std::vector<int64_t> kinds_of_pass(Counters first, int64_t window);
-  /// The same of a pass over training data; kept where every pass decides alike.
-  const std::vector<int64_t>& of_pass(const Counters& first, int64_t window);
+  /// The same of every window of a pass over training data, of which the last may be cut short:
+  /// below windows_max, or negative. Kept where every pass decides alike.
+  const std::vector<int64_t>& windows_of_pass(const Counters& first, int64_t window);
+  static constexpr int64_t windows_max = 1 << 16;
 
  private:
   std::vector<Value> values_at(const Counters& counters) const;
+  int64_t kind_of_window(std::vector<int64_t> batches);
 
   const Repetition& repetition_;
-  Place place_;
+  std::vector<Place> places_;
   std::vector<std::vector<Value>> known_;  ///< by kind
-  std::vector<int64_t> pass_;              ///< the last that of_pass() was asked for
-  int64_t strangers_ = 0;                  ///< kinds of which each is of one batch
+  std::map<std::vector<int64_t>, int64_t> known_windows_;
+  std::vector<int64_t> windows_;  ///< the last that windows_of_pass() was asked for
+  int64_t batches_ = -1;          ///< of that pass
+  int64_t strangers_ = 0;         ///< kinds of which each is of one batch
 };
 
-/// The first batch from `number` on that does not decide as the one `length` before it; their
-/// number if there is none.
-int64_t next_other_decision(const std::vector<int64_t>& kinds, int64_t number, int64_t length);
+/// The first batch from `number` on that does not decide as the one before it; their number if
+/// there is none.
+int64_t next_other_decision(const std::vector<int64_t>& kinds, int64_t number);
 
 }  // namespace lockstep

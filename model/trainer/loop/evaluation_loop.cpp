@@ -104,8 +104,9 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   const bool keeps_outputs = training_.hooks().has(epoch_end);
   training_.loaders().note_batches(loader, progress.num_batches);
   int64_t& kind = kinds_[{progress.dataloader_idx, sanity}];
-  kind = kind == 0 ? training_.new_kind() : kind;
-  RepeatedEvaluation repeated(training_, progress.num_batches, feed.ahead(), kind);
+  kind = kind == 0 ? training_.periods().new_kind() : kind;
+  RepeatedEvaluation repeated(training_, {loader, progress.num_batches, feed.ahead(), kind},
+                              decisions_);
   int64_t number = 0;
   for (; training_.loaders().goes_on(loader, number < progress.num_batches); ++number) {
     if (training_.stage() == Stage::fit && training_.program().repetition.batches) {

@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "model/trainer/loop/counted_decisions.hpp"
+#include "model/trainer/loop/repeated_loop.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
@@ -15,7 +17,8 @@ class EvaluationLoop {
   EvaluationLoop(Training& training, EvaluationKind kind)
       : training_(training),
         kind_(kind),
-        results_(training.interpreter(), training.strategy(), training.program(), false) {}
+        results_(training.interpreter(), training.strategy(), training.program(), false),
+        decisions_(training.program().repetition, places_that_decide(training)) {}
 
   /// The loaders' collectives: a barrier, and a sum of each loader's length. Once, or again where
   /// they are reloaded; without it, at the first run.
@@ -41,6 +44,7 @@ class EvaluationLoop {
   Training& training_;
   EvaluationKind kind_;
   LoggedResults results_;
+  CountedDecisions decisions_;
   bool is_set_up_ = false;
   std::optional<int64_t> loaded_in_epoch_;             ///< none: before any
   std::map<std::pair<int64_t, bool>, int64_t> kinds_;  ///< by loader, of the sanity check or not

@@ -20,8 +20,8 @@ class FitLoop {
         settings_(training.program().trainer),
         results_(training.interpreter(), training.strategy(), training.program(), true),
         validation_(training, EvaluationKind::validate),
-        decisions_(training.program().repetition, training.rank().place()),
-        kind_(training.new_kind()) {}
+        decisions_(training.program().repetition, places_that_decide(training)),
+        kind_(training.periods().new_kind()) {}
 
   Program run();
 
@@ -54,8 +54,6 @@ class FitLoop {
   EvaluationLoop validation_;
   CountedDecisions decisions_;
   int64_t kind_;  ///< of windows, in epochs that do the same
-  RepeatedLoop::RowsByKind rows_of_windows_;
-  RepeatedLoop::RowsByKind rows_of_epochs_;
   OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
@@ -100,10 +98,9 @@ Program FitLoop::epochs() {
   std::optional<RepeatedEpochs> repeated =
       training_.progress.resumed_batch > 0
           ? std::nullopt
-          : repeated_epochs(training_, available_batches_, schedules_end_, rows_of_epochs_);
+          : repeated_epochs(training_, available_batches_, schedules_end_);
   while (!is_done()) {
-    if (repeated &&
-        training_.strategy().steps_alike(settings_.accumulate_grad_batches) == all_steps) {
+    if (repeated && (settings_.automatic_optimization || !training_.strategy().counts_steps())) {
       repeated->leave_out();
     }
     if (settings_.reloads_after(training_.progress.epoch - loaded_in_epoch_)) {
@@ -128,7 +125,7 @@ std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) {
        (settings_.max_steps != TrainerSettings::no_limit || save_every(training_.program()) > 0))) {
     return std::nullopt;
   }
-  if (first_batch_ > 0 || (counts_by_itself && training_.strategy().steps_alike(1) != all_steps)) {
+  if (first_batch_ > 0 || (counts_by_itself && training_.strategy().counts_steps())) {
     return std::nullopt;
   }
   const Progress& progress = training_.progress;
@@ -139,9 +136,8 @@ std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) {
   schedule.check_phase = settings_.check_val_every_n_epoch == 0 ? progress.batches : 0;
   return RepeatedBatches(
       training_, schedule,
-      decisions_.of_pass({progress.epoch, 0, progress.global_step, progress.num_batches},
-                         schedule.window),
-      rows_of_windows_);
+      decisions_.windows_of_pass({progress.epoch, 0, progress.global_step, progress.num_batches},
+                                 schedule.window));
 }
 
 Program FitLoop::sanity_check() {

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/trainer/loop/progress.hpp"
 #include "model/trainer/loop/training_program.hpp"
@@ -22,10 +23,20 @@ class LoggerRows {
   /// `step`, else of training, and the epoch beside it.
   void add(std::map<std::string, double> values, std::optional<int64_t> step);
 
+  /// How many rows there have been that count_left_out() can make again.
+  int64_t listed() const { return listed_; }
+  /// Those since so many; their steps and epochs are counted from those of `beginning`.
+  std::vector<LoggerRow> since(int64_t listed, const Progress& beginning) const;
+  /// Adds rows of a period that has been left out, which begins now.
+  void add_left_out(const std::vector<LoggerRow>& rows);
+
  private:
+  void list(LoggerRow row);
+
   const TrainingProgram& program_;
   RankLog& log_;
   const Progress& progress_;
+  int64_t listed_ = 0;
 };
 
 }  // namespace lockstep

@@ -19,13 +19,6 @@ struct Progress {
   bool sanity_checking = false;
   bool should_stop = false;
 
-  /// Counts `times` more of what has been counted since `earlier`.
-  void repeat_since(const Progress& earlier, int64_t times) {
-    global_step += (global_step - earlier.global_step) * times;
-    batches_that_stepped += (batches_that_stepped - earlier.batches_that_stepped) * times;
-    epoch += (epoch - earlier.epoch) * times;
-    batches += (batches - earlier.batches) * times;
-  }
 };
 
 }  // namespace lockstep

@@ -1,9 +1,7 @@
 #include "model/trainer/loop/repeated_batches.hpp"
 
 #include <algorithm>
-#include <numeric>
 
-#include "model/trainer/loop/counted_decisions.hpp"
 #include "model/trainer/loop/repeated_epochs.hpp"
 
 namespace lockstep {
@@ -21,18 +19,19 @@ int64_t batch_of_step(int64_t number, int64_t window, int64_t every, int64_t pha
 }  // namespace
 
 RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
-                                 std::vector<int64_t> decisions, RepeatedLoop::RowsByKind& rows)
+                                 const std::vector<int64_t>& decisions)
     : training_(training),
       schedule_(schedule),
-      windows_(training, 0, schedule.window, &rows),
-      decisions_(std::move(decisions)) {
-  const int64_t of_rows = schedule.window * std::max<int64_t>(1, schedule.log_every);
-  const int64_t both = std::lcm(of_rows, std::max(schedule.window, schedule.decision_period));
-  const int64_t length = schedule.decision_period > 0 && both <= schedule.batches ? both : of_rows;
-  if (length > schedule.window && !decisions_.empty()) {
-    decided_.emplace(training, 1, length);
+      windows_(training, 0, schedule.window),
+      decided_(decisions, batches_in_step(training.program().train.front())) {
+  const bool tells_of_passes =
+      decisions.empty() || batches_in_step(training.program().train.front());
+  if (!tells_of_passes) {
+    windows_.forget_where_not_alike();
   }
-  schedule_.kind = passes_are_alike(training) ? schedule.kind : training.new_kind();
+  schedule_.kind = tells_of_passes && passes_are_alike(training.program())
+                       ? schedule.kind
+                       : training.periods().new_kind();
 }
 
 RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
@@ -45,7 +44,6 @@ RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
   schedule.steps_left = settings.max_steps - progress.global_step;
   schedule.log_every = logs_rows(training.program()) ? settings.log_every_n_steps : 0;
   schedule.log_phase = progress.batches_that_stepped;
-  schedule.decision_period = training.program().repetition.decision_period;
   schedule.save_every = save_every(training.program());
   schedule.save_phase = progress.global_step;
   if (schedules_end != TrainerSettings::no_limit) {
@@ -54,7 +52,7 @@ RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
   return schedule;
 }
 
-int64_t RepeatedBatches::next_different(int64_t number, bool with_logs) const {
+int64_t RepeatedBatches::next_different(int64_t number) const {
   const Schedule& has = schedule_;
   int64_t next = std::max(number, has.batches - 1 - has.ahead);
   const auto interrupts = [&](int64_t batch) {
@@ -66,12 +64,8 @@ int64_t RepeatedBatches::next_different(int64_t number, bool with_logs) const {
     interrupts(0);
   }
   interrupts(has.raises_at);
-  interrupts(next_change_);
   if (has.steps_left <= has.batches / has.window) {
     interrupts(has.steps_left * has.window - 1);
-  }
-  if (with_logs && has.log_every > 0) {
-    interrupts(batch_of_step(number, has.window, has.log_every, has.log_phase));
   }
   if (has.check_every > 0) {
     interrupts(((has.check_phase + number) / has.check_every + 1) * has.check_every - 1 -
@@ -83,56 +77,52 @@ int64_t RepeatedBatches::next_different(int64_t number, bool with_logs) const {
   return next;
 }
 
-void RepeatedBatches::look_for_change(int64_t number) {
-  if (number % schedule_.window != 0) {
-    return;
-  }
-  const int64_t alike = training_.strategy().steps_alike(schedule_.window);
-  const int64_t most = (schedule_.batches - number) / schedule_.window + 1;
-  next_change_ = alike > most ? TrainerSettings::no_limit : number + alike * schedule_.window;
-  if (alike == 0) {
-    last_change_ = number;
-    schedule_.kind = training_.new_kind();
-  }
-}
-
 int64_t RepeatedBatches::steps_until_row(int64_t window) const {
   const int64_t before = schedule_.log_phase + number_ / schedule_.window + window;
   return schedule_.log_every - before % schedule_.log_every;
 }
 
+std::vector<int64_t> RepeatedBatches::strategy_kind(int64_t window) const {
+  std::vector<int64_t> kind;
+  training_.strategy().add_step_kind(window, schedule_.window, kind);
+  return kind;
+}
+
 int64_t RepeatedBatches::kind_of(int64_t window) const {
   const bool gives_row = schedule_.log_every > 0 && steps_until_row(window) == 1;
-  return schedule_.kind << 1 | (gives_row ? 1 : 0);
+  std::vector<int64_t> does = strategy_kind(window);
+  does.push_back(schedule_.kind);
+  does.push_back(decided_.kind_of(number_ / schedule_.window + window));
+  does.push_back(gives_row ? 1 : 0);
+  return training_.periods().kind_of(std::move(does));
 }
 
 int64_t RepeatedBatches::alike_from(int64_t window) const {
-  return schedule_.log_every > 0 ? std::max<int64_t>(1, steps_until_row(window) - 1)
-                                 : schedule_.batches;
-}
-
-// Between decisions, rows of the logger are a difference; a loop around it has them in itself.
-int64_t RepeatedBatches::left_out_by(RepeatedLoop& loop, int64_t number, bool with_logs) {
-  const int64_t before = std::max<int64_t>(0, number - loop.length());
-  const int64_t other = next_other_decision(decisions_, number, loop.length());
-  const bool was_alike = last_change_ <= before && next_different(before, with_logs) >= number &&
-                         (decisions_.empty() || other >= number + loop.length());
-  const int64_t next = next_different(number, with_logs);
-  if (decisions_.empty()) {
-    return loop.left_out(number, was_alike, next, *this);
+  const int64_t until_row = schedule_.log_every > 0
+                                ? std::max<int64_t>(1, steps_until_row(window) - 1)
+                                : schedule_.batches;
+  const int64_t alike =
+      std::min(until_row, decided_.alike_from(number_ / schedule_.window + window));
+  if (!training_.strategy().counts_steps()) {
+    return alike;
   }
-  return loop.left_out(number, was_alike, std::min(next, other), schedule_.kind << 1);
+  const std::vector<int64_t> kind = strategy_kind(window);
+  int64_t same = 1;
+  while (same < alike && strategy_kind(window + same) == kind) {
+    ++same;
+  }
+  return same;
 }
 
 int64_t RepeatedBatches::left_out(int64_t number) {
-  look_for_change(number);
   number_ = number;
-  if (decided_) {
-    if (const int64_t left_out = left_out_by(*decided_, number, false)) {
-      return left_out;
-    }
-  }
-  return left_out_by(windows_, number, !decisions_.empty());
+  const int64_t length = windows_.length();
+  const int64_t before = std::max<int64_t>(0, number - length);
+  const bool was_alike = next_different(before) >= number && !decided_.is_break(number / length);
+  const int64_t next_break = decided_.next_break(number / length);
+  const int64_t next = next_different(number);
+  const bool breaks_first = next_break < next / length;
+  return windows_.left_out(number, was_alike, breaks_first ? next_break * length : next, *this);
 }
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "model/trainer/loop/decided_windows.hpp"
 #include "model/trainer/loop/repeated_loop.hpp"
 
 namespace lockstep {
@@ -14,24 +14,22 @@ class RepeatedBatches final : PeriodKinds {
  public:
   /// What interrupts the repetition, by batch of this pass. Where it never comes: no_limit.
   struct Schedule {
-    int64_t batches = 0;          ///< of the pass; the last one differs
-    int64_t window = 1;           ///< that are accumulated for one step
-    int64_t ahead = 0;            ///< that are prepared; the first orders them, the last order none
-    int64_t steps_left = 0;       ///< optimizer steps until max_steps, from batch 0 on
-    int64_t log_every = 0;        ///< steps between rows of the logger; 0: they do nothing
-    int64_t log_phase = 0;        ///< steps before this pass, counted as the logger does
-    int64_t decision_period = 1;  ///< batches until decisions repeat; 0: unknown
-    int64_t check_every = 0;      ///< batches between validations within the pass; 0: none
-    int64_t check_phase = 0;      ///< batches that count before this pass
-    int64_t save_every = 0;       ///< steps between checkpoints; 0: none within the pass
-    int64_t save_phase = 0;       ///< optimizer steps before this pass
-    int64_t raises_at = -1;       ///< the batch in which a scheduler raises; before this pass: none
-    int64_t kind = 0;             ///< of windows, in all passes that do the same
+    int64_t batches = 0;      ///< of the pass; the last one differs
+    int64_t window = 1;       ///< that are accumulated for one step
+    int64_t ahead = 0;        ///< that are prepared; the first orders them, the last order none
+    int64_t steps_left = 0;   ///< optimizer steps until max_steps, from batch 0 on
+    int64_t log_every = 0;    ///< steps between rows of the logger; 0: they do nothing
+    int64_t log_phase = 0;    ///< steps before this pass, counted as the logger does
+    int64_t check_every = 0;  ///< batches between validations within the pass; 0: none
+    int64_t check_phase = 0;  ///< batches that count before this pass
+    int64_t save_every = 0;   ///< steps between checkpoints; 0: none within the pass
+    int64_t save_phase = 0;   ///< optimizer steps before this pass
+    int64_t raises_at = -1;   ///< the batch in which a scheduler raises; before this pass: none
+    int64_t kind = 0;         ///< of windows, in all passes that do the same
   };
-  /// `decisions`: of the batches of this pass, empty where there are none. `rows`: by kind of
-  /// window; outlives it.
-  RepeatedBatches(Training& training, const Schedule& schedule, std::vector<int64_t> decisions,
-                  RepeatedLoop::RowsByKind& rows);
+  /// `decisions`: by window of this pass, empty where there are none.
+  RepeatedBatches(Training& training, const Schedule& schedule,
+                  const std::vector<int64_t>& decisions);
   /// What the training itself says of the pass that begins: all but `ahead` and `check_`.
   /// `schedules_end`: as batches_until_schedule_ends() counts.
   static Schedule schedule_of(const Training& training, int64_t schedules_end);
@@ -40,25 +38,21 @@ class RepeatedBatches final : PeriodKinds {
   int64_t left_out(int64_t number);
 
  private:
-  /// Asks the strategy, at the beginning of a window.
-  void look_for_change(int64_t number);
-  /// The first batch from `number` on that differs; `with_logs`: a row of the logger counts.
-  int64_t next_different(int64_t number, bool with_logs) const;
-  /// Of a window from the present one on: whether the logger gets a row.
+  /// The first batch from `number` on that differs.
+  int64_t next_different(int64_t number) const;
+  /// Of a window from the present one on: what is decided in it, also by the strategy, and whether
+  /// the logger gets a row.
   int64_t kind_of(int64_t window) const override;
   int64_t alike_from(int64_t window) const override;
+  std::vector<int64_t> strategy_kind(int64_t window) const;
   /// Steps until the logger gets the next row, that of the window included.
   int64_t steps_until_row(int64_t window) const;
-  int64_t left_out_by(RepeatedLoop& loop, int64_t number, bool with_logs);
 
   Training& training_;
   Schedule schedule_;
-  int64_t next_change_ = TrainerSettings::no_limit;  ///< of what the strategy does: its first batch
-  int64_t last_change_ = 0;
   int64_t number_ = 0;  ///< of the batch that begins
   RepeatedLoop windows_;
-  std::optional<RepeatedLoop> decided_;  ///< from decision to decision, and row to row
-  std::vector<int64_t> decisions_;
+  DecidedWindows decided_;
 };
 
 }  // namespace lockstep

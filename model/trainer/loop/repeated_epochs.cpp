@@ -48,8 +48,7 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last) {
 // An epoch does what another does where neither is cut short, and both stand alike to what comes
 // in every n-th epoch or step.
 std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches,
-                                              int64_t schedules_end,
-                                              RepeatedLoop::RowsByKind& rows) {
+                                              int64_t schedules_end) {
   const TrainingProgram& program = training.program();
   const TrainerSettings& settings = program.trainer;
   const int64_t window = settings.accumulate_grad_batches;
@@ -59,7 +58,7 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
       settings.reload_every_n_epochs > 0) {
     return std::nullopt;
   }
-  const CountedDecisions decisions(program.repetition, training.rank().place());
+  const CountedDecisions decisions(program.repetition, {training.rank().place()});
   const bool by_epoch = decisions.uses("epoch") || decisions.uses("global_step");
   if (by_epoch && decisions.uses("batch_idx") && training.has_validation()) {
     return std::nullopt;  // batch_idx is of another loop there
@@ -88,40 +87,79 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
     return std::nullopt;
   }
   const bool differ = logs_rows(program) && length * steps % settings.log_every_n_steps != 0;
-  return RepeatedEpochs(
-      training, {length, end, length * steps, differ ? settings.log_every_n_steps : 0}, rows);
+  return RepeatedEpochs(training,
+                        {length, end, length * steps, differ ? settings.log_every_n_steps : 0});
 }
 
+RepeatedEpochs::RepeatedEpochs(Training& training, const Period& period)
+    : training_(training),
+      loop_(training, level, period.epochs),
+      period_(period),
+      kind_(training.periods().new_kind()),
+      tells_decisions_(batches_in_step(training.program().train.front())),
+      decisions_(training.program().repetition, places_that_decide(training)) {
+  decides_by_epoch_ = decisions_.uses("epoch") || decisions_.uses("global_step");
+  if (!tells_decisions_ && !decisions_.empty()) {
+    loop_.forget_where_not_alike();
+  }
+}
+
+// The number of steps per epoch, by which decisions are evaluated, is known behind the first.
 void RepeatedEpochs::leave_out() {
   const int64_t epoch = training_.progress.epoch;
   const int64_t before = std::max<int64_t>(0, epoch - loop_.length());
   const int64_t last = last_alike();
-  const int64_t other = decisions_.empty() ? last : next_other_decision(last);
-  const bool decide_alike = decisions_.empty() || other >= std::min(last, epoch + loop_.length());
-  const bool was_alike = decide_alike && are_alike(before, epoch);
-  loop_.left_out(epoch, was_alike, other, *this);
+  bool was_alike = are_alike(before, epoch);
+  int64_t until = decides_by_epoch_ && epoch == 0 ? 0 : last;
+  if (decides_by_epoch_ && !tells_decisions_) {
+    until = epoch == 0 ? 0 : next_other_decision(last);
+    was_alike = was_alike && until >= std::min(last, epoch + loop_.length());
+  }
+  loop_.left_out(epoch, was_alike, until, *this);
 }
 
-// On which batches rows of the logger fall, and how long the names of checkpoints are.
+// On which batches rows of the logger fall, how long the names of checkpoints are, and what is
+// decided.
 int64_t RepeatedEpochs::kind_of(int64_t period) const {
   const Progress& progress = training_.progress;
+  const int64_t epoch = progress.epoch + period * loop_.length();
   const int64_t steps = progress.batches_that_stepped + period * period_.steps;
-  const int64_t rows = period_.log_every > 0 ? steps % period_.log_every : 0;
-  return kind_ << 48 | lengths_of_names(progress.epoch + period * loop_.length()) << 32 | rows;
+  std::vector<int64_t> does = decided_in(period);
+  does.push_back(lengths_of_names(epoch));
+  does.push_back(period_.log_every > 0 ? steps % period_.log_every : 0);
+  does.push_back(kind_);
+  return training_.periods().kind_of(std::move(does));
 }
 
 int64_t RepeatedEpochs::alike_from(int64_t period) const {
+  if (period_.log_every > 0) {
+    return 1;
+  }
   const int64_t epoch = training_.progress.epoch + period * loop_.length();
-  return period_.log_every > 0
-             ? 1
-             : std::max<int64_t>(1, (last_like(epoch, period_.end) - epoch) / loop_.length());
+  const int64_t alike = (last_like(epoch, period_.end) - epoch) / loop_.length();
+  if ((!decides_by_epoch_ || !tells_decisions_) && !training_.strategy().counts_steps()) {
+    return std::max<int64_t>(1, alike);
+  }
+  const std::vector<int64_t> decided = decided_in(period);
+  int64_t same = 1;
+  while (same < alike && decided_in(period + same) == decided) {
+    ++same;
+  }
+  return same;
 }
 
-// The number of steps per epoch is known behind the first.
-int64_t RepeatedEpochs::next_other_decision(int64_t end) {
-  if (training_.progress.epoch == 0) {
-    return 0;
+std::vector<int64_t> RepeatedEpochs::decided_in(int64_t period) const {
+  std::vector<int64_t> decided;
+  const int64_t first = training_.progress.epoch + period * loop_.length();
+  for (int64_t each = 0; decides_by_epoch_ && tells_decisions_ && each < loop_.length(); ++each) {
+    decided.push_back(static_cast<int64_t>(decision_of(first + each)));
   }
+  training_.strategy().add_place(period * period_.steps,
+                                 training_.program().trainer.accumulate_grad_batches, decided);
+  return decided;
+}
+
+int64_t RepeatedEpochs::next_other_decision(int64_t end) const {
   int64_t epoch = std::max(training_.progress.epoch, loop_.length());
   while (epoch < end && decision_of(epoch) == decision_of(epoch - loop_.length())) {
     ++epoch;
@@ -129,11 +167,8 @@ int64_t RepeatedEpochs::next_other_decision(int64_t end) {
   return epoch;
 }
 
-// Of all its batches, as far as they depend on the epoch at all.
-int64_t RepeatedEpochs::decision_of(int64_t epoch) {
-  if (!decisions_.uses("epoch") && !decisions_.uses("global_step")) {
-    return 0;
-  }
+// Of all its batches.
+uint64_t RepeatedEpochs::decision_of(int64_t epoch) const {
   while (std::ssize(decision_by_epoch_) <= epoch) {
     const int64_t number = std::ssize(decision_by_epoch_);
     uint64_t all = 0;
@@ -142,7 +177,7 @@ int64_t RepeatedEpochs::decision_of(int64_t epoch) {
              training_.program().trainer.accumulate_grad_batches)) {
       all = random_key(all, static_cast<uint64_t>(one));
     }
-    decision_by_epoch_.push_back(static_cast<int64_t>(all));
+    decision_by_epoch_.push_back(all);
   }
   return decision_by_epoch_[static_cast<size_t>(epoch)];
 }

@@ -22,7 +22,7 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last);
 /// world leaves out.
 class RepeatedEpochs final : PeriodKinds {
  public:
-  static constexpr int32_t level = 2;
+  static constexpr int32_t level = 1;
 
   /// What comes again in periods of epochs.
   struct Period {
@@ -31,13 +31,7 @@ class RepeatedEpochs final : PeriodKinds {
     int64_t steps = 0;      ///< of all of them, as the logger counts
     int64_t log_every = 0;  ///< steps between rows, which fall on other batches; 0: on the same
   };
-  /// `rows`: by kind of period; outlives it.
-  RepeatedEpochs(Training& training, const Period& period, RepeatedLoop::RowsByKind& rows)
-      : training_(training),
-        loop_(training, level, period.epochs, &rows),
-        period_(period),
-        kind_(training.new_kind()),
-        decisions_(training.program().repetition, training.rank().place()) {}
+  RepeatedEpochs(Training& training, const Period& period);
 
   /// Said before each epoch.
   void leave_out();
@@ -51,23 +45,26 @@ class RepeatedEpochs final : PeriodKinds {
   int64_t kind_of(int64_t period) const override;
   int64_t alike_from(int64_t period) const override;
   int64_t lengths_of_names(int64_t epoch) const;
+  /// What is decided in the epochs of a period, also by the strategy.
+  std::vector<int64_t> decided_in(int64_t period) const;
+  uint64_t decision_of(int64_t epoch) const;
   /// The first epoch from this one on that does not decide as the one a period before it, below
-  /// `end`; a negative one decides like the first.
-  int64_t next_other_decision(int64_t end);
-  int64_t decision_of(int64_t epoch);
+  /// `end`.
+  int64_t next_other_decision(int64_t end) const;
 
   Training& training_;
   RepeatedLoop loop_;
   Period period_;
-  int64_t kind_;
-  CountedDecisions decisions_;
-  std::vector<int64_t> decision_by_epoch_;
+  int64_t kind_;          ///< of this loop
+  bool tells_decisions_;  ///< by kinds
+  bool decides_by_epoch_ = false;
+  mutable CountedDecisions decisions_;
+  mutable std::vector<uint64_t> decision_by_epoch_;  ///< as far as they were asked for
 };
 
 /// `batches`: of an epoch. `schedules_end`: as batches_until_schedule_ends() counts. None: its
 /// epochs differ.
 std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches,
-                                              int64_t schedules_end,
-                                              RepeatedLoop::RowsByKind& rows);
+                                              int64_t schedules_end);
 
 }  // namespace lockstep

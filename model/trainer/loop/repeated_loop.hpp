@@ -1,47 +1,50 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <vector>
 
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
 
-/// Whether a loop does in every pass, of any epoch, what it does in the others, as far as the
-/// program and the strategy say.
-bool passes_are_alike(Training& training);
+/// Whether what the kinds of batches tell is the same in every pass.
+bool passes_are_alike(const TrainingProgram& program);
+
+/// Whether ranks take as many batches of a loader in each pass, so that they are always in the same
+/// one.
+bool batches_in_step(const LoaderSettings& loader);
+
+/// Of ranks whose decisions a rank tells the world: its own, and where ranks decide apart, which
+/// rank 0 alone can tell, those of all.
+std::vector<Place> places_that_decide(Training& training);
 
 /// The passes of a loop of a fit, as one level of periods of the world.
 class RepeatedLoop {
  public:
-  /// How many rows a logger gets in a period, by kind.
-  using RowsByKind = std::map<int64_t, int64_t>;
-
-  /// `length`: passes of a period. `rows`: where they are of several kinds; outlives the loop.
-  RepeatedLoop(Training& training, int32_t level, int64_t length, RowsByKind* rows = nullptr)
-      : training_(training), level_(level), length_(length), rows_(rows) {}
+  /// `length`: passes of a period.
+  RepeatedLoop(Training& training, int32_t level, int64_t length)
+      : training_(training), level_(level), length_(length) {}
 
   /// Said before each pass: `was_alike`: the period before is of a known kind, as those up to
   /// `until` are. Gives how many passes the world has left out, which are counted; the loop goes on
   /// behind them. `kind`: PeriodStart::kind.
   int64_t left_out(int64_t pass, bool was_alike, int64_t until, int64_t kind);
-  /// The same of periods of several kinds, of which some give the logger a row more than others.
+  /// The same of periods of several kinds.
   int64_t left_out(int64_t pass, bool was_alike, int64_t until, const PeriodKinds& kinds);
   int64_t length() const { return length_; }
+  /// Ranks decide by counters of which the kinds do not tell, as those are rank 0's: where it was
+  /// not alike, what was known is forgotten.
+  void forget_where_not_alike() { forgets_ = true; }
 
  private:
   int64_t leave_out(int64_t pass, PeriodStart start);
-  /// That the logger gets in the next periods.
-  int64_t rows_of(const PeriodKinds& kinds, int64_t periods) const;
 
   Training& training_;
   int32_t level_;
   int64_t length_;
-  RowsByKind* rows_;
+  bool forgets_ = false;
   std::optional<int64_t> last_;  ///< the pass that began a period last
-  std::optional<int64_t> kind_of_last_;
-  Counted at_last_;
 };
 
 }  // namespace lockstep

@@ -20,8 +20,7 @@ struct Repetition {
   /// What decides by counters of the loops (batch_idx, epoch, global_step) and by what a rank is
   /// called: batches for which all these have the same values do the same.
   std::vector<Expression> counted;
-  /// After how many batches they repeat, on every rank alike, as far as remainders say. 0: unknown.
-  int64_t decision_period = 1;
+  bool ranks_decide_apart = false;  ///< some of it is not the same on every rank
   /// Names that these are made of, where the program binds them.
   std::map<std::string, Expression, std::less<>> bound;
 };

@@ -5,8 +5,6 @@
 #include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
 #include "model/trainer/loop/fit_loop.hpp"
-#include "model/trainer/loop/repeated_epochs.hpp"
-#include "model/trainer/loop/repeated_updates.hpp"
 
 namespace lockstep {
 
@@ -94,7 +92,8 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       statements_(
           context(),
           {progress, collectives_, hooks_, batches_, model_, checkpoints_, schedulers_, results},
-          [this](StatementKind stage) { return run_stage(stage); }) {}
+          [this](StatementKind stage) { return run_stage(stage); }),
+      periods_(*this) {}
 
 Program Training::run_main() {
   log_.runs_trainer = membership_.runs_trainer;
@@ -226,63 +225,11 @@ Program Training::begin_epoch() {
   return hooks_.begin_epoch(progress.epoch);
 }
 
-Counted Training::counted() const {
-  return {progress,
-          log_.logger_row_count,
-          batches_.tally().micro_batches(),
-          UpdateTally::logged(log_),
-          callbacks_.counted(),
-          results == nullptr ? std::vector<size_t>() : results->counted(),
-          strategy_->staleness().value_or(Staleness{})};
-}
-
-void Training::repeat_since(const Counted& earlier, int64_t times) {
-  if (program_.schedulers.empty()) {
-    repeat_updates(UpdateTally::updates_since(earlier.updates, log_), times, log_);
-  } else {
-    repeat_schedules_since(earlier, times);
-  }
-  progress.repeat_since(earlier.progress, times);
-  callbacks_.repeat_since(earlier.by_callbacks, times);
-  const Staleness now = strategy_->staleness().value_or(Staleness{});
-  model_.leave_out({(now.pushes - earlier.staleness.pushes) * times,
-                    (now.updates - earlier.staleness.updates) * times, now.most,
-                    (now.dropped - earlier.staleness.dropped) * times});
-  strategy_->leave_out((progress.global_step - earlier.progress.global_step) / (times + 1) * times,
-                       (progress.batches - earlier.progress.batches) / (times + 1) * times);
-  batches_.tally().repeat_micro_batches_since(earlier.micro_batches, times);
-  if (results != nullptr) {
-    results->repeat_since(earlier.logged, times);
-  }
-  log_.logger_row_count += (log_.logger_row_count - earlier.logger_rows) * times;
-  log_.steps = progress.global_step;
-  log_.epochs = progress.epoch;
-}
-
-// Of batches that have been left out: what their optimizers and schedulers would have done. Of a
-// loop over epochs the next batch is the first of one.
-void Training::repeat_schedules_since(const Counted& earlier, int64_t times) {
-  const bool of_epochs = progress.epoch > earlier.progress.epoch;
-  const int64_t batches = (progress.batches - earlier.progress.batches) * times;
-  int64_t epoch = progress.epoch;
-  int64_t batch = of_epochs ? 0 : progress.batch_idx + 1;
-  UpdatesByBatch updates(UpdateTally::updates_since(earlier.updates, log_),
-                         batches_.tally().batches());
-  for (int64_t left_out = 0; left_out < batches; ++left_out) {
-    if (of_epochs && batch == 0) {
-      rates_.log(log_);
-    }
-    const bool is_last = of_epochs && batch + 1 == progress.num_batches;
-    updates.take(program_.optimizer_names, rates_, log_);
-    if (program_.trainer.automatic_optimization) {
-      schedulers_.schedules().step_after(batch, epoch, steps_at(program_, batch, is_last), is_last);
-    }
-    epoch += is_last ? 1 : 0;
-    batch = is_last ? 0 : batch + 1;
-  }
-}
-
 void Training::remember(ProgramMemory& memory) const {
+  memory.numbers.push_back(progress.should_stop ? 1 : 0);
+  if (!program_.trainer.automatic_optimization) {  // a step may end several batches after it began
+    memory.numbers.push_back(batches_.tally().since_update().batches);
+  }
   interpreter_.tensors().remember(memory);
   if (results != nullptr) {
     results->remember(memory);

@@ -6,20 +6,10 @@
 
 #include "model/trainer/loop/loader_calls.hpp"
 #include "model/trainer/loop/logger_rows.hpp"
+#include "model/trainer/loop/period_tally.hpp"
 #include "model/trainer/loop/trainer_statements.hpp"
 
 namespace lockstep {
-
-/// What a fit has counted.
-struct Counted {
-  Progress progress;
-  int64_t logger_rows = 0;
-  int64_t micro_batches = 0;
-  UpdateTally::Logged updates;
-  std::vector<int64_t> by_callbacks;
-  std::vector<size_t> logged;  ///< values by result, of the loop
-  Staleness staleness{};
-};
 
 /// Lightning's Trainer on one rank: the order of its stages, and the parts that loops, callbacks
 /// and schedulers call.
@@ -46,8 +36,10 @@ class Training {
   LoaderCalls& loaders() { return loaders_; }
   LoggerRows& logger_rows() { return rows_; }
   BatchRunner& batches() { return batches_; }
+  TrainedModel& model() { return model_; }
   FitCheckpoints& checkpoints() { return checkpoints_; }
   TrainerStatements& statements() { return statements_; }
+  TrainingPeriods& periods() { return periods_; }
 
   /// Hooks, of which HookRunner says more.
   Task<Flow> hook(std::string_view name) { return hooks_.run(name); }
@@ -72,13 +64,8 @@ class Training {
   /// Returns the sites of the current stage.
   const TrainerSites& sites() const;
 
-  Counted counted() const;
-  /// Counts `times` more of what has been counted since `earlier`: the world has left it out.
-  void repeat_since(const Counted& earlier, int64_t times);
   /// Adds what is kept from one batch to the next beside what is counted.
   void remember(ProgramMemory& memory) const;
-  /// A kind of periods that no other loop has.
-  int64_t new_kind() { return ++kinds_; }
   bool has_validation() const;
   /// Some validation of this fit, beyond the sanity check, has come to its end.
   bool has_validated() const { return has_validated_; }
@@ -95,7 +82,6 @@ class Training {
   TrainingContext context() { return {rank_, program_, log_, *strategy_, interpreter_}; }
   /// `main`, or `fit` where the scenario has none.
   Program run_script();
-  void repeat_schedules_since(const Counted& earlier, int64_t times);
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_stage(StatementKind kind);
 
@@ -117,8 +103,8 @@ class Training {
   TrainedModel model_;
   FitCheckpoints checkpoints_;
   TrainerStatements statements_;
+  TrainingPeriods periods_;
   Stage stage_ = Stage::fit;
-  int64_t kinds_ = 0;
   bool has_validated_ = false;
 };
 

@@ -27,7 +27,13 @@ class UpdateTally {
   int64_t count_micro_batch() { return ++micro_batches_; }
   int64_t micro_batches() const { return micro_batches_; }
 
-  int64_t batches() const { return batches_; }  ///< since the last update
+  /// What has come since the last update, or the beginning.
+  struct SinceUpdate {
+    int64_t samples = 0;
+    int64_t batches = 0;
+    bool operator==(const SinceUpdate&) const = default;
+  };
+  SinceUpdate since_update() const { return {samples_, batches_}; }
   /// The batches since the last update; the next begin anew.
   int64_t take_batches() { return std::exchange(batches_, 0); }
   /// An update has been made. Two optimizers that step one after the other make one step.
@@ -38,9 +44,12 @@ class UpdateTally {
   static Logged logged(const RankLog& log);
   /// Those that the log has got since.
   static std::vector<WeightUpdate> updates_since(const Logged& earlier, const RankLog& log);
-  /// Counts `times` more of what has been counted since `earlier`.
-  void repeat_micro_batches_since(int64_t earlier, int64_t times) {
-    micro_batches_ += (micro_batches_ - earlier) * times;
+  /// Counts periods that have been left out. `since`: the last update of each, if it `has_updates`,
+  /// else its beginning.
+  void leave_out(const SinceUpdate& since, bool has_updates, int64_t micro_batches, int64_t times) {
+    samples_ = has_updates ? since.samples : samples_ + since.samples * times;
+    batches_ = has_updates ? since.batches : batches_ + since.batches * times;
+    micro_batches_ += micro_batches * times;
   }
 
  private:

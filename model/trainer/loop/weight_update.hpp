@@ -22,6 +22,7 @@ struct WeightUpdate {
   /// No step: all ranks have taken over the model of one of them, whatever they did before.
   bool takes_over = false;
 
+  bool operator==(const WeightUpdate&) const = default;
   bool does_as(const WeightUpdate& other) const {
     return takes_over == other.takes_over && optimizer == other.optimizer &&
            learning_rate == other.learning_rate && clipping.algorithm == other.clipping.algorithm &&

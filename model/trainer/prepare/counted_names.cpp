@@ -1,7 +1,6 @@
 #include "model/trainer/prepare/counted_names.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "model/scenario/expressions_of.hpp"
 
@@ -10,8 +9,6 @@ namespace lockstep {
 namespace {
 
 using Node = ExpressionNode;
-
-constexpr int64_t period_max = 1'000'000;
 
 const std::set<std::string, std::less<>>& names_of_ranks() {
   static const std::set<std::string, std::less<>> names = {"rank", "local_rank", "node_rank",
@@ -80,40 +77,13 @@ bool CountedNames::is_number(const Expression& expression) const {
                               [&](const auto& name) { return bound_.contains(name); });
 }
 
-// Of `counter % 100` and the like; what compares a counter with a number changes where it does.
-int64_t CountedNames::remainders(const Node& node, int64_t period) const {
-  if (node.kind == Node::Kind::binary && node.operation == Operator::modulo) {
-    const Node* by = node.parts.at(1).get();
-    if (by->kind == Node::Kind::name && bound_.contains(by->name)) {
-      by = &bound_.find(by->name)->second.root();
-    }
-    const bool is_count = by->kind == Node::Kind::constant && by->value.is(Value::Kind::integer) &&
-                          by->value.integer() > 0 && by->value.integer() < period_max;
-    return is_count ? std::lcm(period, by->value.integer()) : 0;
-  }
-  if (node.kind == Node::Kind::name && bound_.contains(node.name)) {
-    return remainders(bound_.find(node.name)->second.root(), period);
-  }
-  for (const auto& part : node.parts) {
-    period = period > 0 && period < period_max ? remainders(*part, period) : 0;
-  }
-  return period;
-}
-
-int64_t CountedNames::period_of(const std::vector<Expression>& expressions, int64_t window) const {
-  int64_t period = 1;
-  const auto differs_by_rank = [](const Expression& expression) {
-    return std::ranges::any_of(expression.names(), [](const auto& name) {
-      return names_of_ranks().contains(name) || name == "num_batches";
-    });
+bool CountedNames::differ_by_rank(const std::vector<Expression>& expressions) const {
+  const auto differs = [](const Expression& expression) {
+    return std::ranges::any_of(expression.names(),
+                               [](const auto& name) { return names_of_ranks().contains(name); });
   };
-  const bool by_rank =
-      std::ranges::any_of(expressions, differs_by_rank) ||
-      std::ranges::any_of(bound_, [&](const auto& name) { return differs_by_rank(name.second); });
-  for (const Expression& expression : expressions) {
-    period = period > 0 ? remainders(expression.root(), period) : 0;
-  }
-  return by_rank ? 0 : period * window;
+  return std::ranges::any_of(expressions, differs) ||
+         std::ranges::any_of(bound_, [&](const auto& name) { return differs(name.second); });
 }
 
 }  // namespace lockstep

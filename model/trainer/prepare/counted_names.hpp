@@ -26,13 +26,11 @@ class CountedNames {
   bool is_number(const Expression& expression) const;
   /// Names that the program binds to such expressions, each at one place.
   const Bound& bound() const { return bound_; }
-  /// After how many batches their values repeat, as their remainders say, with `window` batches a
-  /// step. 0: they may not, or not on every rank alike.
-  int64_t period_of(const std::vector<Expression>& expressions, int64_t window) const;
+  /// Whether some of them may have other values on another rank.
+  bool differ_by_rank(const std::vector<Expression>& expressions) const;
 
  private:
   bool is_known(const std::string& name) const;
-  int64_t remainders(const ExpressionNode& node, int64_t period) const;
 
   std::set<std::string, std::less<>> counters_;
   std::set<std::string, std::less<>> rebound_;  ///< names that the program binds to anything

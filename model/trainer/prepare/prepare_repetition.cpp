@@ -171,8 +171,7 @@ std::string varying_statement(const TrainingProgram& program, Repetition& repeti
     });
   });
   repetition.bound = counted.bound();
-  repetition.decision_period =
-      counted.period_of(repetition.counted, program.trainer.accumulate_grad_batches);
+  repetition.ranks_decide_apart = counted.differ_by_rank(repetition.counted);
   return why;
 }
 

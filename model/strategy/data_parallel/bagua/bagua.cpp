@@ -256,19 +256,42 @@ Neighbourhoods Bagua::neighbourhoods_of_ranks(const RanksOfRun& run) {
              : Neighbourhoods();
 }
 
-int64_t Bagua::steps_alike(int64_t forwards) const {
+bool Bagua::counts_steps() const {
+  std::vector<int64_t> place;
+  add_warmup_place(0, 1, place);
+  return exchange_ != nullptr && (exchange_->counts_steps() || place.front() != 0);
+}
+
+void Bagua::add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const {
   if (exchange_ == nullptr) {
-    return all_steps;
+    return;
   }
-  int64_t alike = exchange_->steps_alike(forwards);
+  exchange_->add_step_kind(ahead, forwards, kind);
   if (options_.algorithm == BaguaAlgorithm::qadam) {
-    alike = std::min(alike, steps_alike_beside(steps_, plan().optimizers.front().warmup_steps));
+    kind.push_back(kind_beside(steps_ + ahead, plan().optimizers.front().warmup_steps));
   } else if (options_.algorithm == BaguaAlgorithm::async && options_.warmup_steps > 0) {
-    const int64_t begins = options_.warmup_steps;  // forwards before it
-    const int64_t of_forwards = steps_alike_beside(forwards_, begins);
-    alike = std::min(alike, of_forwards == all_steps ? all_steps : of_forwards / forwards);
+    for (int64_t forward = 0; forward < forwards; ++forward) {
+      kind.push_back(kind_beside(forwards_ + ahead * forwards + forward, options_.warmup_steps));
+    }
   }
-  return alike;
+}
+
+void Bagua::add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const {
+  if (exchange_ != nullptr) {
+    exchange_->add_place(ahead, forwards, place);
+    add_warmup_place(ahead, forwards, place);
+  }
+}
+
+void Bagua::add_warmup_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const {
+  const bool counts_forwards =
+      options_.algorithm == BaguaAlgorithm::async && options_.warmup_steps > 0;
+  if (options_.algorithm == BaguaAlgorithm::qadam) {
+    place.push_back(place_beside(steps_ + ahead, plan().optimizers.front().warmup_steps));
+  } else {
+    place.push_back(
+        counts_forwards ? place_beside(forwards_ + ahead * forwards, options_.warmup_steps) : 0);
+  }
 }
 
 // Training holds the lock from the start of a forward to the end of its backward

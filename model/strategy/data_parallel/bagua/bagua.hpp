@@ -29,7 +29,9 @@ class Bagua final : public ReplicatedDataParallel {
   std::optional<double> compression_error(Rank& rank) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
-  int64_t steps_alike(int64_t forwards) const override;
+  bool counts_steps() const override;
+  void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override;
+  void add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const override;
   std::string weights_change_beside() const override;
   int64_t steps_of_cycle(int64_t forwards) const override;
   void leave_out(int64_t steps, int64_t forwards) override;
@@ -40,6 +42,7 @@ class Bagua final : public ReplicatedDataParallel {
 
  private:
   void allocate(Rank& rank);
+  void add_warmup_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const;
   std::vector<WeightBucket> weights_in_buckets(Rank& rank, Bytes size, bool flatten,
                                                std::vector<Slice>& parameters);
   void allocate_optimizer_state(Rank& rank);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/strategy/exchange/gradient_exchange.hpp"
-#include "model/strategy/steps_alike.hpp"
+#include "model/strategy/step_kinds.hpp"
 
 namespace lockstep {
 
@@ -15,7 +15,11 @@ class BaguaExchange : public GradientExchange {
   /// An optimizer has updated its parameters.
   virtual Program step_taken(Rank& rank, size_t optimizer);
   /// As of a Strategy.
-  virtual int64_t steps_alike(int64_t /*forwards*/) const { return all_steps; }
+  virtual bool counts_steps() const { return false; }
+  virtual void add_step_kind(int64_t /*ahead*/, int64_t /*forwards*/,
+                             std::vector<int64_t>& /*kind*/) const {}
+  virtual void add_place(int64_t /*ahead*/, int64_t /*forwards*/,
+                         std::vector<int64_t>& /*place*/) const {}
   virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }
   virtual void leave_out(int64_t /*forwards*/) {}
   /// The fit ends: frees what it has.

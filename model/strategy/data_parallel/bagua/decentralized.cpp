@@ -38,35 +38,38 @@ void DecentralizedAverage::raise_if_odd() const {
   }
 }
 
-int64_t CommunicationInterval::steps_alike(int64_t forwards) const {
-  if (interval_ == 1) {
-    return all_steps;
+void CommunicationInterval::add_step_kind(int64_t ahead, int64_t forwards,
+                                          std::vector<int64_t>& kind) const {
+  for (int64_t forward = 1; forward <= forwards && interval_ > 1; ++forward) {
+    kind.push_back(is_due(forwards_ + ahead * forwards + forward) ? 1 : 0);
   }
-  const auto is_alike = [&](int64_t step) {  // counted from the next one, to that before it
-    for (int64_t forward = 1; forward <= forwards; ++forward) {
-      if (is_due(forwards_ + step * forwards + forward) != is_due(forwards_ - forwards + forward)) {
-        return false;
-      }
-    }
-    return true;
-  };
-  int64_t alike = 0;
-  while (forwards_ >= forwards && alike <= interval_ && is_alike(alike)) {
-    ++alike;
-  }
-  return alike > interval_ ? all_steps : alike;  // the interval divides a step's forwards
-}
-
-// Of several peers each step has another.
-int64_t DecentralizedAverage::steps_alike(int64_t forwards) const {
-  constexpr int32_t pair = 2;
-  return shift_one_ && groups_->ranks() > pair ? 0 : interval_.steps_alike(forwards);
 }
 
 // Each exchange meets the next peer, of half the members.
+int64_t DecentralizedAverage::peers() const {
+  return shift_one_ ? std::max(1, groups_->ranks() / 2) : 1;
+}
+
+void DecentralizedAverage::add_step_kind(int64_t ahead, int64_t forwards,
+                                         std::vector<int64_t>& kind) const {
+  interval_.add_step_kind(ahead, forwards, kind);
+  kind.push_back((step_ + interval_.times_due(ahead * forwards)) % peers());
+}
+
+void DecentralizedAverage::add_place(int64_t ahead, int64_t forwards,
+                                     std::vector<int64_t>& place) const {
+  place.push_back(interval_.place(ahead, forwards));
+  place.push_back((step_ + interval_.times_due(ahead * forwards)) % peers());
+}
+
 int64_t DecentralizedAverage::steps_of_cycle(int64_t forwards) const {
   const int64_t steps = interval_.steps_of_cycle(forwards);
-  return shift_one_ ? common_cycle(steps, steps * std::max(1, groups_->ranks() / 2)) : steps;
+  return shift_one_ ? common_cycle(steps, steps * peers()) : steps;
+}
+
+void DecentralizedAverage::leave_out(int64_t forwards) {
+  step_ += interval_.times_due(forwards);
+  interval_.leave_out(forwards);
 }
 
 Program DecentralizedAverage::forward_begins(Rank& rank, bool training) {

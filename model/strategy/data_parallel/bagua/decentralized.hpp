@@ -20,14 +20,24 @@ class CommunicationInterval {
   void count_forward() { ++forwards_; }
   bool is_due() const { return is_due(forwards_); }
   void leave_out(int64_t forwards) { forwards_ += forwards; }
-  /// Optimizer steps of so many forwards that have it due where the last one had.
-  int64_t steps_alike(int64_t forwards) const;
+  /// How often it is due in so many forwards from now on.
+  int64_t times_due(int64_t forwards) const {
+    return due_until(forwards_ + forwards) - due_until(forwards_);
+  }
+  bool counts_steps() const { return interval_ > 1; }
+  void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const;
+  int64_t place(int64_t ahead, int64_t forwards) const {
+    return (forwards_ + ahead * forwards) % interval_;
+  }
   int64_t steps_of_cycle(int64_t forwards) const {
     return interval_ / std::gcd(interval_, forwards);
   }
 
  private:
   bool is_due(int64_t forward) const { return forward > 0 && (forward - 1) % interval_ == 0; }
+  int64_t due_until(int64_t forward) const {
+    return forward > 0 ? (forward - 1) / interval_ + 1 : 0;
+  }
 
   int64_t interval_;
   int64_t forwards_ = 0;
@@ -48,9 +58,11 @@ class DecentralizedAverage final : public BaguaExchange {
   void prepare(Rank& rank) override;
   Program end(Rank& rank) override;
   Program forward_begins(Rank& rank, bool training) override;
-  int64_t steps_alike(int64_t forwards) const override;
+  bool counts_steps() const override { return interval_.counts_steps() || peers() > 1; }
+  void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override;
+  void add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const override;
   int64_t steps_of_cycle(int64_t forwards) const override;
-  void leave_out(int64_t forwards) override { interval_.leave_out(forwards); }
+  void leave_out(int64_t forwards) override;
   void begin(Rank& rank, bool synchronise) override;
   void gradients_ready(Rank&, size_t, Ticket) override {}
   Program finish(Rank& rank) override;
@@ -59,6 +71,7 @@ class DecentralizedAverage final : public BaguaExchange {
 
  private:
   void raise_if_odd() const;
+  int64_t peers() const;
   Ticket average(Rank& rank, Ticket ready);
   Ticket average_with_peer(Rank& rank, Ticket ready);
 

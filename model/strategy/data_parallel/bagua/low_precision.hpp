@@ -30,7 +30,13 @@ class LowPrecisionRing final : public BaguaExchange {
   Program end(Rank& rank) override;
   Program forward_begins(Rank& rank, bool training) override;
   Program step_taken(Rank& rank, size_t optimizer) override;
-  int64_t steps_alike(int64_t forwards) const override { return interval_.steps_alike(forwards); }
+  bool counts_steps() const override { return interval_.counts_steps(); }
+  void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override {
+    interval_.add_step_kind(ahead, forwards, kind);
+  }
+  void add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const override {
+    place.push_back(interval_.place(ahead, forwards));
+  }
   int64_t steps_of_cycle(int64_t forwards) const override {
     return interval_.steps_of_cycle(forwards);
   }

@@ -41,8 +41,13 @@ size_t HierarchicalModelAverager::level_of(int64_t step) const {
   return levels_.size();
 }
 
-int64_t HierarchicalModelAverager::steps_alike() const {
-  return count_alike(steps_, [this](int64_t step) { return level_of(step); });
+int64_t HierarchicalModelAverager::kind_of_step(int64_t ahead) const {
+  return static_cast<int64_t>(level_of(steps_ + ahead));
+}
+
+int64_t HierarchicalModelAverager::place(int64_t ahead) const {
+  const int64_t step = steps_ + ahead;
+  return step < warmup_steps_ ? step - warmup_steps_ : step % steps_of_cycle();
 }
 
 int64_t HierarchicalModelAverager::steps_of_cycle() const {
@@ -54,10 +59,11 @@ int64_t HierarchicalModelAverager::steps_of_cycle() const {
 }
 
 void HierarchicalModelAverager::leave_out(int64_t steps) {
-  const bool averages_all = is_of_all(level_of(steps_), ranks_);  // then each of them does
-  steps_ += steps;
-  of_all_ += averages_all ? steps : 0;
-  last_of_all_ = averages_all ? steps_ : last_of_all_;
+  for (int64_t step = 0; step < steps; ++step) {
+    const bool averages_all = is_of_all(level_of(steps_++), ranks_);
+    of_all_ += averages_all ? 1 : 0;
+    last_of_all_ = averages_all ? steps_ : last_of_all_;
+  }
 }
 
 Task<Bytes> HierarchicalModelAverager::average(Rank& rank, size_t optimizer) {

@@ -7,7 +7,7 @@
 
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/local_model/replica.hpp"
-#include "model/strategy/steps_alike.hpp"
+#include "model/strategy/step_kinds.hpp"
 
 namespace lockstep {
 
@@ -45,7 +45,8 @@ class ModelAverager {
   /// After a step of the optimizer. Gives the bytes that it sent: none where it is not its turn.
   virtual Task<Bytes> average(Rank& rank, size_t optimizer) = 0;
   /// As of a Strategy, by steps of an optimizer.
-  virtual int64_t steps_alike() const = 0;
+  virtual int64_t kind_of_step(int64_t ahead) const = 0;
+  virtual int64_t place(int64_t ahead) const = 0;
   virtual int64_t steps_of_cycle() const = 0;
   virtual void leave_out(int64_t steps) = 0;
   /// Between two averagings replicas differ by design; where the one that ends it never came, what

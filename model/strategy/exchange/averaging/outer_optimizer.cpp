@@ -54,13 +54,19 @@ OuterOptimizer::Turn OuterOptimizer::turn_of(int64_t step) const {
   return (number - warmup_steps_) % period_ == 0 ? Turn::outer_step : Turn::nothing;
 }
 
-int64_t OuterOptimizer::steps_alike() const {
-  return count_alike(steps_, [this](int64_t step) { return turn_of(step); });
+int64_t OuterOptimizer::kind_of_step(int64_t ahead) const {
+  return static_cast<int64_t>(turn_of(steps_ + ahead));
+}
+
+int64_t OuterOptimizer::place(int64_t ahead) const {
+  const int64_t step = steps_ + ahead - warmup_steps_;
+  return step < 0 ? step : step % period_;
 }
 
 void OuterOptimizer::leave_out(int64_t steps) {
-  outer_steps_ += turn_of(steps_) == Turn::outer_step ? steps : 0;
-  steps_ += steps;
+  for (int64_t step = 0; step < steps; ++step) {
+    outer_steps_ += turn_of(steps_++) == Turn::outer_step ? 1 : 0;
+  }
 }
 
 Task<Bytes> OuterOptimizer::average(Rank& rank, size_t optimizer) {

@@ -15,7 +15,8 @@ class OuterOptimizer final : public ModelAverager {
 
   Program begin(Rank& rank) override;
   Task<Bytes> average(Rank& rank, size_t optimizer) override;
-  int64_t steps_alike() const override;
+  int64_t kind_of_step(int64_t ahead) const override;
+  int64_t place(int64_t ahead) const override;
   int64_t steps_of_cycle() const override { return period_; }
   void leave_out(int64_t steps) override;
   KnownDifference difference() const override;

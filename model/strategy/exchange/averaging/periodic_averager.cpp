@@ -23,15 +23,21 @@ bool PeriodicModelAverager::averages_in(int64_t step) const {
   return step >= warmup_steps_ && (step - warmup_steps_) % period_ == 0;
 }
 
-int64_t PeriodicModelAverager::steps_alike() const {
-  return count_alike(steps_, [this](int64_t step) { return averages_in(step); });
+int64_t PeriodicModelAverager::kind_of_step(int64_t ahead) const {
+  return averages_in(steps_ + ahead) ? 1 : 0;
+}
+
+int64_t PeriodicModelAverager::place(int64_t ahead) const {
+  const int64_t step = steps_ + ahead - warmup_steps_;
+  return step < 0 ? step : step % period_;
 }
 
 void PeriodicModelAverager::leave_out(int64_t steps) {
-  const bool averaging = averages_in(steps_);  // then in each of them
-  steps_ += steps;
-  last_ = averaging ? steps_ : last_;
-  averagings_ += averaging ? steps : 0;
+  for (int64_t step = 0; step < steps; ++step) {
+    const bool averages = averages_in(steps_++);
+    last_ = averages ? steps_ : last_;
+    averagings_ += averages ? 1 : 0;
+  }
 }
 
 Task<Bytes> PeriodicModelAverager::average(Rank& rank, size_t optimizer) {

@@ -12,7 +12,8 @@ class PeriodicModelAverager final : public ModelAverager {
       : ModelAverager(replica), period_(period), warmup_steps_(warmup_steps) {}
 
   Task<Bytes> average(Rank& rank, size_t optimizer) override;
-  int64_t steps_alike() const override;
+  int64_t kind_of_step(int64_t ahead) const override;
+  int64_t place(int64_t ahead) const override;
   int64_t steps_of_cycle() const override { return period_; }
   void leave_out(int64_t steps) override;
   KnownDifference difference() const override;

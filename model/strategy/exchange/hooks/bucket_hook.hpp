@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/program/rank.hpp"
-#include "model/strategy/steps_alike.hpp"
+#include "model/strategy/step_kinds.hpp"
 
 namespace lockstep {
 
@@ -34,7 +34,9 @@ class BucketHook {
   virtual Program finish(Rank& rank);
 
   /// As of a Strategy, which has a step for each backward that exchanges gradients.
-  virtual int64_t steps_alike() const { return all_steps; }
+  virtual bool counts_steps() const { return false; }
+  virtual int64_t kind_of_step(int64_t /*ahead*/) const { return 0; }
+  virtual int64_t place(int64_t /*ahead*/) const { return 0; }
   virtual void leave_out(int64_t /*steps*/) {}
 
   /// Bytes of each message since the last question.

@@ -44,8 +44,12 @@ class PowerSgdHook final : public BucketHook {
   explicit PowerSgdHook(const PowerSgdOptions& options) : options_(options) {}
   Ticket start(Rank& rank, const FullBucket& bucket) override;
   Program finish(Rank& rank) override;
-  int64_t steps_alike() const override {
-    return steps_alike_beside(iteration_, options_.start_iteration);
+  bool counts_steps() const override { return place(0) != 0; }
+  int64_t kind_of_step(int64_t ahead) const override {
+    return kind_beside(iteration_ + ahead, options_.start_iteration);
+  }
+  int64_t place(int64_t ahead) const override {
+    return place_beside(iteration_ + ahead, options_.start_iteration);
   }
   void leave_out(int64_t steps) override { iteration_ += steps; }
 

@@ -65,35 +65,55 @@ TEST_CASE("a model that is taken over is a row without a step") {
   CHECK(tally.take_batches() == 0);
 }
 
-TEST_CASE("a period of one row that is left out lengthens the row") {
+TEST_CASE("a period of one update that is left out lengthens the row") {
   RankLog log;
   log.add(of_batches(1));
   log.add(of_batches(1));
   const UpdateTally::Logged earlier = UpdateTally::logged(log);
   log.add(of_batches(1));
-  repeat_updates(UpdateTally::updates_since(earlier, log), 5, log);
+  PeriodCounts period;
+  period.updates = UpdateTally::updates_since(earlier, log);
+  count_from_beginning(period.updates, 0);
+  repeat_updates(period, 5, UpdateTally(), log);
   CHECK(rows_of(log) == std::vector<std::pair<int64_t, int64_t>>{{1, 8}});
 }
 
-TEST_CASE("a period of several rows that is left out is written down as often") {
+TEST_CASE("a period of several updates that is left out is written down as often") {
   RankLog log;
   log.add(of_batches(1));
   const UpdateTally::Logged earlier = UpdateTally::logged(log);
   log.add(of_batches(2));
   log.add(of_batches(1));
-  repeat_updates(UpdateTally::updates_since(earlier, log), 2, log);
+  PeriodCounts period;
+  period.updates = UpdateTally::updates_since(earlier, log);
+  count_from_beginning(period.updates, 0);
+  repeat_updates(period, 2, UpdateTally(), log);
   CHECK(rows_of(log) == std::vector<std::pair<int64_t, int64_t>>{
                             {1, 1}, {2, 1}, {1, 1}, {2, 1}, {1, 1}, {2, 1}, {1, 1}});
 }
 
-TEST_CASE("micro-batches that are left out are counted") {
+TEST_CASE("the first update of a period counts the batches that were left out before it") {
+  // Of a period of one batch with a step: in the log it followed two batches without.
+  std::vector<WeightUpdate> updates = {of_batches(3)};
+  count_from_beginning(updates, 2);
+  PeriodCounts period;
+  period.updates = updates;
+  UpdateTally tally;
+  tally.leave_out({5, 1}, false, 0, 4);  // four batches without a step
+  RankLog log;
+  repeat_updates(period, 3, tally, log);
+  CHECK(rows_of(log) == std::vector<std::pair<int64_t, int64_t>>{{5, 1}, {1, 2}});
+}
+
+TEST_CASE("what is left out is counted since the last update") {
   UpdateTally tally;
   tally.count_micro_batch();
-  const int64_t earlier = tally.micro_batches();
-  tally.count_micro_batch();
-  tally.count_micro_batch();
-  tally.repeat_micro_batches_since(earlier, 3);
-  CHECK(tally.micro_batches() == 1 + 2 + 3 * 2);
+  tally.note_batch(4);
+  tally.leave_out({4, 1}, false, 2, 3);
+  CHECK(tally.since_update() == UpdateTally::SinceUpdate{16, 4});
+  CHECK(tally.micro_batches() == 1 + 3 * 2);
+  tally.leave_out({8, 2}, true, 0, 5);  // two batches behind the last update of each
+  CHECK(tally.since_update() == UpdateTally::SinceUpdate{8, 2});
 }
 
 TEST_CASE("updates that are left out have the rates of their steps") {
@@ -102,7 +122,10 @@ TEST_CASE("updates that are left out have the rates of their steps") {
   program.plan.optimizers.resize(1);
   program.optimizer_names = {""};
   OptimizerRates rates(program);
-  UpdatesByBatch updates({of_batches(2)}, 0);  // a step for every second batch
+  PeriodCounts period;  // a step for every second batch
+  period.batches = 2;
+  period.updates = {of_batches(2)};
+  UpdatesByBatch updates(period, UpdateTally());
   for (int batch = 1; batch <= 6; ++batch) {
     rates.set_learning_rate(0, batch < 4 ? 0.1 : 0.01);
     updates.take(program.optimizer_names, rates, log);

@@ -32,7 +32,7 @@ std::vector<int64_t> kinds(const Repetition& repetition, CountedDecisions::Count
   Place place;
   place.rank = RankId{static_cast<uint32_t>(rank)};
   place.world_size = 2;
-  return CountedDecisions(repetition, place).kinds_of_pass(first, window);
+  return CountedDecisions(repetition, {place}).kinds_of_pass(first, window);
 }
 
 }  // namespace
@@ -43,23 +43,23 @@ TEST_CASE("statements that depend on counters alone are evaluated ahead") {
   CHECK(each_hundred.batches);
   CHECK(each_hundred.epochs);
   CHECK(each_hundred.counted.size() == 1);
-  CHECK(each_hundred.decision_period == 100);
+  CHECK_FALSE(each_hundred.ranks_decide_apart);
 
   const Repetition by_step = repetition_of_text(
       "{on_train_batch_end: [{if: batch_idx % 6 == 0 or global_step % 4 == 1, then: [barrier]}]}",
       "", ", accumulate_grad_batches: 2");
   CHECK(by_step.batches);
-  CHECK(by_step.decision_period == 2 * 12);  // 12 steps of two batches
+  CHECK_FALSE(by_step.ranks_decide_apart);
 
   const Repetition by_name = repetition_of_text(
       "{training_step: [{let: {turn: batch_idx % 3}}, forward, {if: turn == 1, then: [barrier]}]}");
   CHECK(by_name.batches);
-  CHECK(by_name.decision_period == 3);
+  CHECK(by_name.counted.size() == 1);
 
   const Repetition by_rank =
       repetition_of_text("{on_train_batch_end: [{if: batch_idx % 5 == rank, then: [barrier]}]}");
   CHECK(by_rank.batches);
-  CHECK(by_rank.decision_period == 0);
+  CHECK(by_rank.ranks_decide_apart);
 }
 
 TEST_CASE("what else a statement depends on differs between steps") {
@@ -100,8 +100,8 @@ TEST_CASE("batches that decide alike are of one kind") {
   CHECK(of_steps[1] == of_steps[5]);
   CHECK(of_steps[0] != of_steps[2]);
   CHECK(of_steps[1] != of_steps[3]);
-  CHECK(next_other_decision(of_steps, 0, 4) == 6);
-  CHECK(next_other_decision(of_steps, 0, 2) == 2);
+  CHECK(next_other_decision(of_steps, 0) == 1);
+  CHECK(next_other_decision(of_steps, 6) == 6);
 
   const Repetition by_rank =
       repetition_of_text("{on_train_batch_end: [{if: batch_idx % 5 == rank, then: [barrier]}]}");
@@ -115,7 +115,6 @@ TEST_CASE("an expression without a value makes its batch one of its own") {
   const Repetition repetition =
       repetition_of_text("{on_train_batch_end: [{if: 12 % batch_idx == 0, then: [barrier]}]}");
   const std::vector<int64_t> of_batches = kinds(repetition, {0, 0, 0, 8}, 1);
-  CHECK(repetition.decision_period == 0);
   CHECK(of_batches[0] < 0);  // 12 % 0
   CHECK(of_batches[1] == of_batches[6]);
   CHECK(of_batches[5] == of_batches[7]);

@@ -1,0 +1,159 @@
+#include "model/trainer/loop/period_tally.hpp"
+
+#include <algorithm>
+
+#include "model/trainer/loop/repeated_epochs.hpp"
+#include "model/trainer/loop/repeated_updates.hpp"
+#include "model/trainer/loop/training.hpp"
+
+namespace lockstep {
+
+void PeriodTally::begin(int64_t number) {
+  number_ = number;
+  begun_ = counted();
+  if (logs_ && training_.results != nullptr) {
+    training_.results->begin_period();
+  }
+}
+
+// Most periods count what the one before did.
+void PeriodTally::end() {
+  auto now = std::make_shared<const PeriodCounts>(counts());
+  if (last_ && *last_ == *now) {
+    now = last_;
+  }
+  last_ = now;
+  periods_.resize(static_cast<size_t>(number_));
+  periods_.push_back(std::move(now));
+}
+
+void PeriodTally::leave_out(const std::vector<RepeatedPeriods>& repeats, int64_t batch) {
+  batch_ = batch;
+  count(repeats, 0, repeats.size());
+}
+
+void PeriodTally::count(const std::vector<RepeatedPeriods>& repeats, size_t begin, size_t end) {
+  for (size_t entry = begin; entry < end; ++entry) {
+    const RepeatedPeriods& each = repeats[entry];
+    const bool is_one = !each.entries_from && each.end == each.first + 1;
+    for (int64_t turn = 0; turn < (is_one ? 1 : each.times); ++turn) {
+      if (each.entries_from) {
+        count(repeats, *each.entries_from, entry);
+        continue;
+      }
+      for (int64_t number = each.first; number < each.end; ++number) {
+        const auto& counts = periods_.at(static_cast<size_t>(number));
+        ensure(counts != nullptr, "what a period counts is known before it is repeated");
+        count(*counts, is_one ? each.times : 1);
+      }
+    }
+  }
+}
+
+void PeriodTally::count(const PeriodCounts& period, int64_t times) {
+  RankLog& log = training_.log();
+  UpdateTally& updates = training_.batches().tally();
+  if (training_.program().schedulers.empty()) {
+    repeat_updates(period, times, updates, log);
+  } else {
+    step_schedules(period, times);
+  }
+  updates.leave_out(period.since_update, !period.updates.empty(), period.micro_batches, times);
+  add_rows(period, times);
+  training_.callbacks().count_left_out(period.by_callbacks, times);
+  training_.model().leave_out({period.staleness.pushes * times, period.staleness.updates * times,
+                               period.staleness.most, period.staleness.dropped * times});
+  training_.strategy().leave_out(period.steps * times, period.batches * times);
+  if (logs_ && training_.results != nullptr) {
+    training_.results->log_left_out(period.logged, times);
+  }
+  log.steps = training_.progress.global_step;
+  log.epochs = training_.progress.epoch;
+  batch_ += period.epochs > 0 ? 0 : period.batches * times;
+}
+
+// Rows show at which step each of them came.
+void PeriodTally::add_rows(const PeriodCounts& period, int64_t times) {
+  Progress& progress = training_.progress;
+  training_.log().logger_row_count += period.logger_rows * times;
+  const auto shown = static_cast<int64_t>(RankLog::logger_rows_max);
+  const int64_t listed = period.rows.empty() ? 0 : std::min(times, shown);
+  const auto go_on = [&](int64_t periods) {
+    progress.global_step += period.steps * periods;
+    progress.batches_that_stepped += period.batches_that_stepped * periods;
+    progress.epoch += period.epochs * periods;
+    progress.batches += period.batches * periods;
+  };
+  go_on(times - listed);
+  for (int64_t turn = 0; turn < listed; ++turn) {
+    training_.logger_rows().add_left_out(period.rows);
+    go_on(1);
+  }
+}
+
+// Of batches that have been left out: what their optimizers and schedulers would have done.
+void PeriodTally::step_schedules(const PeriodCounts& period, int64_t times) {
+  const TrainingProgram& program = training_.program();
+  const Progress& progress = training_.progress;
+  const bool of_epochs = period.epochs > 0;
+  int64_t epoch = progress.epoch;
+  int64_t batch = of_epochs ? 0 : batch_;
+  UpdatesByBatch updates(period, training_.batches().tally());
+  for (int64_t left_out = 0; left_out < period.batches * times; ++left_out) {
+    if (of_epochs && batch == 0) {
+      training_.rates().log(training_.log());
+    }
+    const bool is_last = of_epochs && batch + 1 == progress.num_batches;
+    updates.take(program.optimizer_names, training_.rates(), training_.log());
+    if (program.trainer.automatic_optimization) {
+      training_.schedulers().schedules().step_after(batch, epoch, steps_at(program, batch, is_last),
+                                                    is_last);
+    }
+    epoch += is_last ? 1 : 0;
+    batch = is_last ? 0 : batch + 1;
+  }
+}
+
+PeriodTally::Counted PeriodTally::counted() const {
+  const UpdateTally& updates = training_.batches().tally();
+  return {training_.progress,
+          training_.log().logger_row_count,
+          training_.logger_rows().listed(),
+          updates.micro_batches(),
+          UpdateTally::logged(training_.log()),
+          updates.since_update(),
+          training_.callbacks().counted(),
+          training_.strategy().staleness().value_or(Staleness{})};
+}
+
+PeriodCounts PeriodTally::counts() const {
+  const Counted now = counted();
+  PeriodCounts period;
+  period.steps = now.progress.global_step - begun_.progress.global_step;
+  period.batches_that_stepped =
+      now.progress.batches_that_stepped - begun_.progress.batches_that_stepped;
+  period.epochs = now.progress.epoch - begun_.progress.epoch;
+  period.batches = now.progress.batches - begun_.progress.batches;
+  period.logger_rows = now.logger_rows - begun_.logger_rows;
+  period.micro_batches = now.micro_batches - begun_.micro_batches;
+  period.updates = UpdateTally::updates_since(begun_.updates, training_.log());
+  count_from_beginning(period.updates, begun_.since_update.batches);
+  period.since_update = now.since_update;
+  if (period.updates.empty()) {
+    period.since_update.batches -= begun_.since_update.batches;
+    period.since_update.samples -= begun_.since_update.samples;
+  }
+  for (size_t index = 0; index < now.by_callbacks.size(); ++index) {
+    period.by_callbacks.push_back(now.by_callbacks[index] - begun_.by_callbacks[index]);
+  }
+  period.staleness = {now.staleness.pushes - begun_.staleness.pushes,
+                      now.staleness.updates - begun_.staleness.updates, now.staleness.most,
+                      now.staleness.dropped - begun_.staleness.dropped};
+  period.rows = training_.logger_rows().since(begun_.listed_rows, begun_.progress);
+  if (logs_ && training_.results != nullptr) {
+    period.logged = training_.results->of_period();
+  }
+  return period;
+}
+
+}  // namespace lockstep

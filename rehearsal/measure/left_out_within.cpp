@@ -1,0 +1,43 @@
+#include "rehearsal/measure/left_out_within.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace lockstep::cli {
+
+namespace {
+
+void add_rows(std::span<const RepeatedRows> repeated, int64_t entry, int64_t times,
+              std::vector<RowsAgain>& again) {
+  const RepeatedRows& rows = repeated[static_cast<size_t>(entry)];
+  again.push_back({rows.begin, rows.end, times * rows.periods});
+  for (int64_t inner = rows.first_inner; inner < rows.end_inner; ++inner) {
+    add_rows(repeated, inner, times * rows.periods, again);
+  }
+}
+
+}  // namespace
+
+std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
+                                       const std::vector<StepMark>& steps, const RowRange& rows) {
+  std::vector<RowsAgain> again;
+  if (journal.repeated.empty()) {
+    return again;
+  }
+  const std::vector<RepeatedRows>& repeated = journal.repeated[static_cast<size_t>(rank)];
+  const std::vector<int64_t> steps_in = times_repeated(repeated, [&](const RepeatedRows& each) {
+    return std::ranges::count_if(steps, [&](const StepMark& step) {
+      return each.begin < step.rows.end && step.rows.end <= each.end;
+    });
+  });
+  for (int64_t entry = 0; entry < std::ssize(repeated); ++entry) {
+    const RepeatedRows& each = repeated[static_cast<size_t>(entry)];
+    if (rows.begin <= each.row && each.row < rows.end &&
+        steps_in[static_cast<size_t>(entry)] == 0) {
+      add_rows(repeated, entry, 1, again);
+    }
+  }
+  return again;
+}
+
+}  // namespace lockstep::cli
