@@ -51,6 +51,8 @@ struct Rehearsal {
   std::vector<std::string> drawn_faults;  ///< beside the scenario, as objects of its list
   std::string undecided;                  ///< a limit was hit; empty: the answer stands
   std::string sizes_left_out;  ///< the first of `verify.world_sizes` not explored, and why
+  /// Rounding explains how far final weights are from those of one device, over so many steps.
+  bool rounding_carries = false;
 
   bool hung = false;  ///< some explored order hangs
   bool invalid() const;

@@ -285,7 +285,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
     compare_with_one_device(own, request, rehearsal);
   }
   complete_findings(rehearsal);
-  if (request.explore) {
+  if (request.explore && request.first_values) {
     add_first_values(own, request, rehearsal);
   }
   if (request.advise) {

@@ -13,6 +13,7 @@ struct RehearseRequest {
   World world = World::simulated;
   bool explore = true;         ///< all orders, world sizes and one device; else one run
   bool find_smallest = false;  ///< of an error, the smallest settings that show it
+  bool first_values = true;    ///< where not all values can be judged, those of the first steps are
   bool advise = false;         ///< rehearse variants that may be better
   std::shared_ptr<const Deadline> deadline{};
   std::chrono::milliseconds hang_after{10'000};    ///< of World::processes

@@ -117,6 +117,7 @@ class Engine {
   bool ends_ = false;  ///< by what a rank ended with
   int64_t operations_ = 0;
   int64_t simulated_operations_ = 0;
+  uint64_t roundings_ = 0;  ///< drawn, of SimulationOptions::rounds_otherwise
   LaunchLimit launch_limit_;
   Agenda agenda_;
   InFlight in_flight_;

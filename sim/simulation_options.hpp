@@ -48,6 +48,9 @@ struct SimulationOptions {
   /// What ranks hold is asked for, not when: the run ends with the first rank that is out of
   /// memory, the others are left waiting, and ranks that do the same may share links unequally.
   bool memory_alone = false;
+  /// Moves each number that an optimizer writes by one rounding, up or down: how far rounding
+  /// carries in a training is what comes of it.
+  bool rounds_otherwise = false;
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.
   std::function<bool()> stop_asked{};
 };

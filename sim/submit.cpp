@@ -1,7 +1,10 @@
 // A submission becomes a time at once if everything before it is known, else a part
 // that waits.
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
+#include "model/core/random.hpp"
 #include "model/network/execute.hpp"
 #include "sim/engine.hpp"
 
@@ -9,17 +12,45 @@ namespace lockstep::sim {
 
 namespace {
 
+int fraction_bits(DType dtype) {
+  switch (dtype) {
+    case DType::fp64: return 52;
+    case DType::fp16: return 10;
+    case DType::bf16: return 7;
+    default: return 23;
+  }
+}
+
+// Up or down by one rounding, as drawn.
+Values rounded_otherwise(const Values& values, uint64_t& drawn) {
+  if (!is_floating(values.dtype())) {
+    return values;
+  }
+  const double unit = std::ldexp(1, -fraction_bits(values.dtype()));
+  std::vector<double> numbers;
+  for (int64_t element = 0; element < values.size(); ++element) {
+    const double by = random_key(drawn++, 0) % 2 == 0 ? unit : -unit;
+    numbers.push_back(values.number(element) * (1 + by));
+  }
+  return Values::of(values.dtype(), numbers);
+}
+
 class TableOperands final : public Operands {
  public:
-  explicit TableOperands(RankState& rank) : rank_(rank) {}
+  /// `roundings`: how many were drawn; null: values are stored as they are.
+  TableOperands(RankState& rank, uint64_t* roundings) : rank_(rank), roundings_(roundings) {}
   Values load(const Slice& from) override { return rank_.buffers->load(from); }
-  void store(const Slice& to, const Values& values) override { rank_.buffers->store(to, values); }
+  void store(const Slice& to, const Values& values) override {
+    rank_.buffers->store(to,
+                         roundings_ == nullptr ? values : rounded_otherwise(values, *roundings_));
+  }
   UpdateSensitivity* sensitivity_of(const Slice& parameter) override {
     return &rank_.sensitivities[{parameter.buffer.value, parameter.begin}];
   }
 
  private:
   RankState& rank_;
+  uint64_t* roundings_;
 };
 
 }  // namespace
@@ -99,7 +130,8 @@ Time Engine::finish_of_local(RankState& rank, const Op& op, Time ready) {
 
 void Engine::compute_values(RankState& rank, const Op& op) {
   if (op.lists != nullptr && !op.lists->writes.empty()) {
-    TableOperands operands(rank);
+    const bool rounds_otherwise = simulation_.rounds_otherwise && is_update(op.kernel);
+    TableOperands operands(rank, rounds_otherwise ? &roundings_ : nullptr);
     execute_kernel(op, operands, options_.network);
   }
 }

@@ -97,8 +97,9 @@ class Strategy {
   /// which it says the same do the same. `forwards`: of a step.
   virtual void add_step_kind(int64_t /*ahead*/, int64_t /*forwards*/,
                              std::vector<int64_t>& /*kind*/) const {}
-  /// Adds where it stands before that step: from places of which it says the same it goes on alike.
-  virtual void add_place(int64_t /*ahead*/, int64_t /*forwards*/,
+  /// Adds where it stands so many steps and forwards later: from places of which it says the same
+  /// on it does the same.
+  virtual void add_place(int64_t /*steps*/, int64_t /*forwards*/,
                          std::vector<int64_t>& /*place*/) const {}
   /// So many optimizer steps are one cycle: what one of them exchanges, the one a cycle later does.
   virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }

@@ -57,11 +57,14 @@ std::optional<Difference> difference_of(const NamedValues& run, const NamedValue
   const int64_t offset_of_single = is_part ? *run.first_element : 0;
   const int64_t offset = own ? run.sensitivity_begin : offset_of_single;
   const double magnitude = std::max(magnitude_of(here), magnitude_of(whole));
+  const auto carried = rule.carried.find(run.name);
+  const double least = carried == rule.carried.end() ? 0 : carried->second;
   for (int64_t i = 0; i < here.size(); ++i) {
     const double a = here.number(i);
     const double b = there.number(i);
     const bool same_bits = here.slice(i, 1) == there.slice(i, 1);
-    const double bound = rounding_bound(rule, dtype, magnitude, sensitivity, offset + i);
+    const double bound =
+        std::max(least, rounding_bound(rule, dtype, magnitude, sensitivity, offset + i));
     if (!same_bits && (rule.operations == 0 || beyond_rounding(a, b, bound))) {
       return Difference{i, a, b, bound};
     }

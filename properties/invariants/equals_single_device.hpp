@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +45,9 @@ struct EqualityRule {
   /// compares those of the whole batch: a difference is expected, too.
   enum class Compares : uint8_t { all, of_rank, of_device, of_device_of_node, of_node };
   Compares compares = Compares::all;
+  /// By name: how far rounding has carried values as a run shows that rounds otherwise, where it is
+  /// further than the number of operations explains.
+  std::map<std::string, double, std::less<>> carried{};
 };
 
 /// The largest difference that rounding explains: 2 gamma_n * magnitude

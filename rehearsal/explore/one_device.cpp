@@ -1,5 +1,6 @@
 // The same training on one device, beside that of all ranks.
 #include "rehearsal/explore/one_device.hpp"
+#include "rehearsal/findings/single_device_findings.hpp"
 
 #include <fmt/format.h>
 
@@ -134,6 +135,8 @@ struct OneDevice {
   OneRun run;
   SingleDevice logged;
   bool is_whole = false;  ///< it evaluated each loader in one batch
+  Scenario scenario{};
+  RunRequest request{};
 };
 
 bool evaluates_repeated_samples(const OneRun& run) {
@@ -251,8 +254,31 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
     return std::nullopt;
   }
   one.logged.metrics = one.run.preparation.log->ranks.front().metrics;
+  one.scenario = loaded.scenarios.front();
+  one.request = once;
   add_metrics_of_taken_samples(loaded.scenarios.front(), rehearsal, once, one);
   return one;
+}
+
+// Roundings of one step are carried into the next. Where weights grow apart by them, no number of
+// operations bounds how far: the one device is run once more with other roundings.
+std::string rounding_that_carries(Rehearsal& rehearsal, const OneDevice& one,
+                                  const std::vector<Finding>& different) {
+  if (different.empty() || !rehearsal.run.preparation.options.numerics) {
+    return "";
+  }
+  RunRequest request = one.request;
+  request.rounds_otherwise = true;
+  const OneRun otherwise = run_once(one.scenario, request);
+  if (!otherwise.ran || otherwise.result.hung || !otherwise.undecided.empty() ||
+      !single_device_findings(rehearsal.run, one.run, &otherwise).empty()) {
+    return "";
+  }
+  rehearsal.rounding_carries = true;
+  return fmt::format(
+      "its weights are not judged after {} steps: where each step rounds otherwise, it ends as far "
+      "from itself",
+      rehearsal.run.preparation.log->ranks.front().steps);
 }
 
 }  // namespace
@@ -306,6 +332,9 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
     return;
   }
   if (const std::string why = not_judged_of(rehearsal, different); !why.empty()) {
+    return leave_out(why);
+  }
+  if (const std::string why = rounding_that_carries(rehearsal, *one, different); !why.empty()) {
     return leave_out(why);
   }
   rehearsal.coverage.looked_at.push_back("the same samples on one device");

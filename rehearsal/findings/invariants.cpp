@@ -17,10 +17,8 @@
 #include "properties/logged/rounding.hpp"
 #include "rehearsal/findings/calls_of_threads.hpp"
 #include "rehearsal/findings/compiled_graphs.hpp"
-#include "rehearsal/findings/divided_batch.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
-#include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
 #include "rehearsal/findings/met_by_name.hpp"
@@ -370,18 +368,6 @@ double network_error(const OneRun& run) {
   return run.preparation.options.numerics && is_narrow
              ? rounding_bound(equality_rule(run), plan.parameter_dtype, 1)
              : 0;
-}
-
-std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
-  EqualityRule rule = equality_rule(run);
-  tell_what_is_divided(run, rule);
-  std::vector<Finding> findings =
-      equals_single_device(parameters_of(run), parameters_of(single), rule);
-  for (Finding& finding : findings) {
-    tell_known_differences(run, finding);
-  }
-  place_findings(run, findings);
-  return findings;
 }
 
 }  // namespace lockstep::cli

@@ -16,9 +16,6 @@ std::vector<Finding> findings_of(const OneRun& run, World world);
 /// Findings for settings that the framework refuses or silently changes (LS5xx).
 std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& sites);
 
-/// Compares the run with one device that saw the same samples (LS306).
-std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single);
-
 /// Of the network, in definition order; empty: there is none.
 std::vector<std::string> parameter_names(const OneRun& run);
 /// The final parameters of all ranks, by name.

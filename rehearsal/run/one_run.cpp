@@ -135,6 +135,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
   simulation.memory_alone = request.memory_alone;
+  simulation.rounds_otherwise = request.rounds_otherwise;
   run.preparation.options.device_memory = costs.device_memory;
   WeightObserver weights(run.preparation.log.get());
   simulation.steps = WeightObserver::sees(run.preparation.options) ? &weights : nullptr;

@@ -144,10 +144,12 @@ void expect_same_logged(const RankLog& log, const RankLog& log_of_whole) {
 void expect_same_rows(const RankLog& log, const RankLog& log_of_whole) {
   RC_ASSERT(log.logger_row_count == log_of_whole.logger_row_count);
   const auto of_training = [](const RankLog& from) {
-    std::vector<std::tuple<int64_t, double, std::vector<std::string>>> rows;
+    std::vector<std::tuple<int64_t, double, double, std::vector<std::string>>> rows;
     for (auto row = from.logger_rows.rbegin(); row != from.logger_rows.rend(); ++row) {
       if (row->counts_training) {
-        rows.emplace_back(row->step, row->values.at("epoch"), keys_of(row->values));
+        const auto batch = row->values.find("batch");
+        rows.emplace_back(row->step, row->values.at("epoch"),
+                          batch == row->values.end() ? -1 : batch->second, keys_of(row->values));
       }
     }
     return rows;

@@ -35,6 +35,7 @@ std::vector<std::string> programs() {
       "{training_step: [forward, {if: global_step % 11 == 5, then: [{log: {name: loss, value: "
       "loss}}]}]}",
       "{on_train_batch_start: [{if: batch_idx % 3 == rank, then: [{host: 20 us}]}]}",
+      "{training_step: [forward, {log: {name: batch, value: batch_idx}}]}",
       "{automatic_optimization: false, training_step: [forward, backward, "
       "{if: batch_idx % 3 == 2, then: [optimizer_step, zero_grad]}]}",
       "{on_train_batch_end: [{if: global_step % 9 == 0, then: [barrier]}], "

@@ -285,9 +285,9 @@ void DistributedDataParallel::add_step_kind(int64_t ahead, int64_t,
   kind.push_back(averager_ ? averager_->kind_of_step(ahead) : 0);
 }
 
-void DistributedDataParallel::add_place(int64_t ahead, int64_t, std::vector<int64_t>& place) const {
-  place.push_back(hook_ ? hook_->place(ahead) : 0);
-  place.push_back(averager_ ? averager_->place(ahead) : 0);
+void DistributedDataParallel::add_place(int64_t steps, int64_t, std::vector<int64_t>& place) const {
+  place.push_back(hook_ ? hook_->place(steps) : 0);
+  place.push_back(averager_ ? averager_->place(steps) : 0);
 }
 
 int64_t DistributedDataParallel::steps_of_cycle(int64_t) const {

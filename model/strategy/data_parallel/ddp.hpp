@@ -41,7 +41,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   std::vector<KnownDifference> known_differences() override;
   bool counts_steps() const override;
   void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override;
-  void add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const override;
+  void add_place(int64_t steps, int64_t forwards, std::vector<int64_t>& place) const override;
   int64_t steps_of_cycle(int64_t forwards) const override;
   void leave_out(int64_t steps, int64_t forwards) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;

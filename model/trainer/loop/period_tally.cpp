@@ -77,7 +77,8 @@ void PeriodTally::add_rows(const PeriodCounts& period, int64_t times) {
   Progress& progress = training_.progress;
   training_.log().logger_row_count += period.logger_rows * times;
   const auto shown = static_cast<int64_t>(RankLog::logger_rows_max);
-  const int64_t listed = period.rows.empty() ? 0 : std::min(times, shown);
+  const bool shows_others = !training_.program().repetition.logs;  // and is not asked for them
+  const int64_t listed = period.rows.empty() || shows_others ? 0 : std::min(times, shown);
   const auto go_on = [&](int64_t periods) {
     progress.global_step += period.steps * periods;
     progress.batches_that_stepped += period.batches_that_stepped * periods;

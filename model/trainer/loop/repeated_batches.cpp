@@ -44,6 +44,9 @@ RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
   schedule.steps_left = settings.max_steps - progress.global_step;
   schedule.log_every = logs_rows(training.program()) ? settings.log_every_n_steps : 0;
   schedule.log_phase = progress.batches_that_stepped;
+  const int64_t steps = (schedule.batches + schedule.window - 1) / schedule.window;
+  schedule.rows_shown_from =
+      rows_shown_from(training.program(), steps, schedules_end / schedule.window);
   schedule.save_every = save_every(training.program());
   schedule.save_phase = progress.global_step;
   if (schedules_end != TrainerSettings::no_limit) {
@@ -66,6 +69,10 @@ int64_t RepeatedBatches::next_different(int64_t number) const {
   interrupts(has.raises_at);
   if (has.steps_left <= has.batches / has.window) {
     interrupts(has.steps_left * has.window - 1);
+  }
+  if (has.log_every > 0 && has.rows_shown_from != Schedule::no_limit) {
+    const int64_t shown = std::max<int64_t>(0, has.rows_shown_from - has.log_phase) * has.window;
+    interrupts(batch_of_step(std::max(number, shown), has.window, has.log_every, has.log_phase));
   }
   if (has.check_every > 0) {
     interrupts(((has.check_phase + number) / has.check_every + 1) * has.check_every - 1 -

@@ -14,18 +14,20 @@ class RepeatedBatches final : PeriodKinds {
  public:
   /// What interrupts the repetition, by batch of this pass. Where it never comes: no_limit.
   struct Schedule {
-    int64_t batches = 0;      ///< of the pass; the last one differs
-    int64_t window = 1;       ///< that are accumulated for one step
-    int64_t ahead = 0;        ///< that are prepared; the first orders them, the last order none
-    int64_t steps_left = 0;   ///< optimizer steps until max_steps, from batch 0 on
-    int64_t log_every = 0;    ///< steps between rows of the logger; 0: they do nothing
-    int64_t log_phase = 0;    ///< steps before this pass, counted as the logger does
-    int64_t check_every = 0;  ///< batches between validations within the pass; 0: none
-    int64_t check_phase = 0;  ///< batches that count before this pass
-    int64_t save_every = 0;   ///< steps between checkpoints; 0: none within the pass
-    int64_t save_phase = 0;   ///< optimizer steps before this pass
-    int64_t raises_at = -1;   ///< the batch in which a scheduler raises; before this pass: none
-    int64_t kind = 0;         ///< of windows, in all passes that do the same
+    static constexpr int64_t no_limit = TrainerSettings::no_limit;
+    int64_t batches = 0;     ///< of the pass; the last one differs
+    int64_t window = 1;      ///< that are accumulated for one step
+    int64_t ahead = 0;       ///< that are prepared; the first orders them, the last order none
+    int64_t steps_left = 0;  ///< optimizer steps until max_steps, from batch 0 on
+    int64_t log_every = 0;   ///< steps between rows of the logger; 0: they do nothing
+    int64_t log_phase = 0;   ///< steps before this pass, counted as the logger does
+    int64_t rows_shown_from = no_limit;  ///< the step from which each row has to be run
+    int64_t check_every = 0;             ///< batches between validations within the pass; 0: none
+    int64_t check_phase = 0;             ///< batches that count before this pass
+    int64_t save_every = 0;              ///< steps between checkpoints; 0: none within the pass
+    int64_t save_phase = 0;              ///< optimizer steps before this pass
+    int64_t raises_at = -1;  ///< the batch in which a scheduler raises; before this pass: none
+    int64_t kind = 0;        ///< of windows, in all passes that do the same
   };
   /// `decisions`: by window of this pass, empty where there are none.
   RepeatedBatches(Training& training, const Schedule& schedule,

@@ -28,6 +28,25 @@ bool logs_rows(const TrainingProgram& program) {
           find_statement(*hooks, StatementKind::log_dict) != nullptr);
 }
 
+int64_t rows_shown_from(const TrainingProgram& program, int64_t steps_of_epoch, int64_t raises_at) {
+  const TrainerSettings& settings = program.trainer;
+  if (!logs_rows(program) || program.repetition.logs) {
+    return TrainerSettings::no_limit;
+  }
+  const bool many =
+      steps_of_epoch == 0 || settings.max_epochs > TrainerSettings::no_limit / steps_of_epoch;
+  const bool stops_early = std::ranges::any_of(program.callbacks, [](const auto& callback) {
+    return std::holds_alternative<EarlyStoppingSettings>(callback);
+  });
+  if (stops_early) {
+    return 0;
+  }
+  const int64_t of_epochs = many ? TrainerSettings::no_limit : settings.max_epochs * steps_of_epoch;
+  const int64_t steps = std::min({settings.max_steps, raises_at, of_epochs});
+  const auto kept = static_cast<int64_t>(RankLog::logger_rows_max);
+  return std::max<int64_t>(0, steps - kept * settings.log_every_n_steps);
+}
+
 int64_t save_every(const TrainingProgram& program) {
   int64_t every = 0;
   for (const CallbackSettings& callback : program.callbacks) {
@@ -79,16 +98,19 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
       length = std::lcm(length, std::max<int64_t>(1, checkpoint->every_n_epochs));
     }
   }
-  const int64_t end =
+  const int64_t shown =
+      steps == 0 ? 0 : rows_shown_from(program, steps, schedules_end / window) / steps;
+  const int64_t raises =
       schedules_end == TrainerSettings::no_limit
           ? settings.max_epochs
           : training.progress.epoch + (schedules_end - training.progress.batches) / batches;
+  const int64_t end = std::min(raises, shown);
   if (length > settings.max_epochs) {
     return std::nullopt;
   }
   const bool differ = logs_rows(program) && length * steps % settings.log_every_n_steps != 0;
-  return RepeatedEpochs(training,
-                        {length, end, length * steps, differ ? settings.log_every_n_steps : 0});
+  return RepeatedEpochs(training, {length, end, length * steps, length * batches,
+                                   differ ? settings.log_every_n_steps : 0});
 }
 
 RepeatedEpochs::RepeatedEpochs(Training& training, const Period& period)
@@ -154,8 +176,7 @@ std::vector<int64_t> RepeatedEpochs::decided_in(int64_t period) const {
   for (int64_t each = 0; decides_by_epoch_ && tells_decisions_ && each < loop_.length(); ++each) {
     decided.push_back(static_cast<int64_t>(decision_of(first + each)));
   }
-  training_.strategy().add_place(period * period_.steps,
-                                 training_.program().trainer.accumulate_grad_batches, decided);
+  training_.strategy().add_place(period * period_.steps, period * period_.batches, decided);
   return decided;
 }
 

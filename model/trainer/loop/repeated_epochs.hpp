@@ -11,6 +11,10 @@ namespace lockstep {
 
 /// Whether some statement gives a logger rows within epochs.
 bool logs_rows(const TrainingProgram& program);
+/// The step of a fit from which rows of the logger show values that differ between steps, so that
+/// each is run: as many rows as are kept come until its end, if nothing stops it early.
+/// TrainerSettings::no_limit: none does. `raises_at`: the step in which a scheduler raises.
+int64_t rows_shown_from(const TrainingProgram& program, int64_t steps_of_epoch, int64_t raises_at);
 /// Steps between checkpoints within epochs; 0: there are none.
 int64_t save_every(const TrainingProgram& program);
 
@@ -29,6 +33,7 @@ class RepeatedEpochs final : PeriodKinds {
     int64_t epochs = 1;
     int64_t end = 0;        ///< the first epoch that differs from all before it
     int64_t steps = 0;      ///< of all of them, as the logger counts
+    int64_t batches = 0;    ///< of all of them
     int64_t log_every = 0;  ///< steps between rows, which fall on other batches; 0: on the same
   };
   RepeatedEpochs(Training& training, const Period& period);

@@ -1,6 +1,8 @@
 #include "model/trainer/loop/repeated_evaluation.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -32,8 +34,11 @@ RepeatedEvaluation::RepeatedEvaluation(Training& training, const Pass& pass,
                                                                   : training.periods().new_kind();
 }
 
+// What a strategy has begun by its own counting, as a thread of its own, goes on meanwhile.
 int64_t RepeatedEvaluation::kind_of(int64_t batch) const {
-  return training_.periods().kind_of({kind_, decided_.kind_of(number_ + batch)});
+  std::vector<int64_t> does = {kind_, decided_.kind_of(number_ + batch)};
+  training_.strategy().add_step_kind(0, training_.program().trainer.accumulate_grad_batches, does);
+  return training_.periods().kind_of(std::move(does));
 }
 
 int64_t RepeatedEvaluation::alike_from(int64_t batch) const {

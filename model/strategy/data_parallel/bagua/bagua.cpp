@@ -256,10 +256,17 @@ Neighbourhoods Bagua::neighbourhoods_of_ranks(const RanksOfRun& run) {
              : Neighbourhoods();
 }
 
+// Forwards of validations count as well, of which nobody knows ahead how many come in between: each
+// is one of its own.
+std::optional<int64_t> Bagua::forwards_of_warmup() const {
+  const bool counts = options_.algorithm == BaguaAlgorithm::async && options_.warmup_steps > 0;
+  return counts && forwards_ <= options_.warmup_steps + 2 ? std::optional(forwards_) : std::nullopt;
+}
+
 bool Bagua::counts_steps() const {
-  std::vector<int64_t> place;
-  add_warmup_place(0, 1, place);
-  return exchange_ != nullptr && (exchange_->counts_steps() || place.front() != 0);
+  const bool is_warm = options_.algorithm != BaguaAlgorithm::qadam ||
+                       place_beside(steps_, plan().optimizers.front().warmup_steps) == 0;
+  return exchange_ != nullptr && (exchange_->counts_steps() || forwards_of_warmup() || !is_warm);
 }
 
 void Bagua::add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const {
@@ -269,28 +276,20 @@ void Bagua::add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>&
   exchange_->add_step_kind(ahead, forwards, kind);
   if (options_.algorithm == BaguaAlgorithm::qadam) {
     kind.push_back(kind_beside(steps_ + ahead, plan().optimizers.front().warmup_steps));
-  } else if (options_.algorithm == BaguaAlgorithm::async && options_.warmup_steps > 0) {
-    for (int64_t forward = 0; forward < forwards; ++forward) {
-      kind.push_back(kind_beside(forwards_ + ahead * forwards + forward, options_.warmup_steps));
-    }
+  } else if (const auto begun = forwards_of_warmup()) {
+    kind.insert(kind.end(), {*begun, ahead});
   }
 }
 
-void Bagua::add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const {
-  if (exchange_ != nullptr) {
-    exchange_->add_place(ahead, forwards, place);
-    add_warmup_place(ahead, forwards, place);
+void Bagua::add_place(int64_t steps, int64_t forwards, std::vector<int64_t>& place) const {
+  if (exchange_ == nullptr) {
+    return;
   }
-}
-
-void Bagua::add_warmup_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const {
-  const bool counts_forwards =
-      options_.algorithm == BaguaAlgorithm::async && options_.warmup_steps > 0;
+  exchange_->add_place(forwards, place);
   if (options_.algorithm == BaguaAlgorithm::qadam) {
-    place.push_back(place_beside(steps_ + ahead, plan().optimizers.front().warmup_steps));
-  } else {
-    place.push_back(
-        counts_forwards ? place_beside(forwards_ + ahead * forwards, options_.warmup_steps) : 0);
+    place.push_back(place_beside(steps_ + steps, plan().optimizers.front().warmup_steps));
+  } else if (const auto begun = forwards_of_warmup()) {
+    place.insert(place.end(), {*begun, steps});
   }
 }
 

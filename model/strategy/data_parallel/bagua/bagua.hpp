@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/strategy/data_parallel/bagua/bagua_exchange.hpp"
@@ -31,7 +32,7 @@ class Bagua final : public ReplicatedDataParallel {
   Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
   bool counts_steps() const override;
   void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override;
-  void add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const override;
+  void add_place(int64_t steps, int64_t forwards, std::vector<int64_t>& place) const override;
   std::string weights_change_beside() const override;
   int64_t steps_of_cycle(int64_t forwards) const override;
   void leave_out(int64_t steps, int64_t forwards) override;
@@ -42,7 +43,7 @@ class Bagua final : public ReplicatedDataParallel {
 
  private:
   void allocate(Rank& rank);
-  void add_warmup_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const;
+  std::optional<int64_t> forwards_of_warmup() const;
   std::vector<WeightBucket> weights_in_buckets(Rank& rank, Bytes size, bool flatten,
                                                std::vector<Slice>& parameters);
   void allocate_optimizer_state(Rank& rank);

@@ -18,8 +18,7 @@ class BaguaExchange : public GradientExchange {
   virtual bool counts_steps() const { return false; }
   virtual void add_step_kind(int64_t /*ahead*/, int64_t /*forwards*/,
                              std::vector<int64_t>& /*kind*/) const {}
-  virtual void add_place(int64_t /*ahead*/, int64_t /*forwards*/,
-                         std::vector<int64_t>& /*place*/) const {}
+  virtual void add_place(int64_t /*forwards*/, std::vector<int64_t>& /*place*/) const {}
   virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }
   virtual void leave_out(int64_t /*forwards*/) {}
   /// The fit ends: frees what it has.

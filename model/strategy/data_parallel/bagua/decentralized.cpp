@@ -56,10 +56,9 @@ void DecentralizedAverage::add_step_kind(int64_t ahead, int64_t forwards,
   kind.push_back((step_ + interval_.times_due(ahead * forwards)) % peers());
 }
 
-void DecentralizedAverage::add_place(int64_t ahead, int64_t forwards,
-                                     std::vector<int64_t>& place) const {
-  place.push_back(interval_.place(ahead, forwards));
-  place.push_back((step_ + interval_.times_due(ahead * forwards)) % peers());
+void DecentralizedAverage::add_place(int64_t forwards, std::vector<int64_t>& place) const {
+  place.push_back(interval_.place(forwards));
+  place.push_back((step_ + interval_.times_due(forwards)) % peers());
 }
 
 int64_t DecentralizedAverage::steps_of_cycle(int64_t forwards) const {

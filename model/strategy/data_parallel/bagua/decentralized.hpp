@@ -26,9 +26,7 @@ class CommunicationInterval {
   }
   bool counts_steps() const { return interval_ > 1; }
   void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const;
-  int64_t place(int64_t ahead, int64_t forwards) const {
-    return (forwards_ + ahead * forwards) % interval_;
-  }
+  int64_t place(int64_t forwards) const { return (forwards_ + forwards) % interval_; }
   int64_t steps_of_cycle(int64_t forwards) const {
     return interval_ / std::gcd(interval_, forwards);
   }
@@ -60,7 +58,7 @@ class DecentralizedAverage final : public BaguaExchange {
   Program forward_begins(Rank& rank, bool training) override;
   bool counts_steps() const override { return interval_.counts_steps() || peers() > 1; }
   void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override;
-  void add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const override;
+  void add_place(int64_t forwards, std::vector<int64_t>& place) const override;
   int64_t steps_of_cycle(int64_t forwards) const override;
   void leave_out(int64_t forwards) override;
   void begin(Rank& rank, bool synchronise) override;

@@ -34,8 +34,8 @@ class LowPrecisionRing final : public BaguaExchange {
   void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override {
     interval_.add_step_kind(ahead, forwards, kind);
   }
-  void add_place(int64_t ahead, int64_t forwards, std::vector<int64_t>& place) const override {
-    place.push_back(interval_.place(ahead, forwards));
+  void add_place(int64_t forwards, std::vector<int64_t>& place) const override {
+    place.push_back(interval_.place(forwards));
   }
   int64_t steps_of_cycle(int64_t forwards) const override {
     return interval_.steps_of_cycle(forwards);
