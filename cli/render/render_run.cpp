@@ -14,6 +14,7 @@
 #include "rehearsal/findings/missing_values.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
+#include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 
@@ -225,7 +226,10 @@ std::string where_memory_goes(const Rehearsal& rehearsal) {
       parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", name, bytes_text(bytes.count()));
     }
   }
-  return "\nWhere memory goes (rank 0, at its peak)\n  " + parts + "\n" + beside_peak(rehearsal);
+  const std::optional<PeakMoment>& at = ranks.front().peak_at;
+  return fmt::format("\nWhere memory goes (rank 0, at its peak{})\n  {}\n",
+                     at ? ": " + text_of(*at) : "", parts) +
+         beside_peak(rehearsal);
 }
 
 std::string transfers(const Rehearsal& rehearsal) {

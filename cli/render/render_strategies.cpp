@@ -17,12 +17,12 @@ namespace lockstep::cli {
 namespace {
 
 struct Columns {
-  std::string name, samples, throughput, step_time, memory, sent, cost, verdict;
+  std::string name, samples, throughput, step_time, memory, host, sent, cost, verdict;
 };
 
 constexpr Columns titles_of_run() {
-  return {"strategy",       "samples",        "samples/s",     "step time",
-          "memory per GPU", "sent in a step", "cost, million", ""};
+  return {"strategy",      "samples",        "samples/s",     "step time", "memory per GPU",
+          "host per rank", "sent in a step", "cost, million", ""};
 }
 
 // Of the rank that sends most. A server has no steps: what it sends while rank 0 takes one.
@@ -89,8 +89,9 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
   const std::string without = with_reason(rehearsal);
   const RankResults* rank = fullest_rank(rehearsal);
   if (!without.empty() || rank == nullptr) {
-    return {row.name, "-", "-", "-",
-            "-",      "-", "-", without.empty() ? "nothing is trained" : without};
+    return {row.name, "-", "-",
+            "-",      "-", "-",
+            "-",      "-", without.empty() ? "nothing is trained" : without};
   }
   const Prediction& prediction = rehearsal.results.prediction;
   const std::optional<int64_t>& samples = rehearsal.results.effective_batch_size;
@@ -99,6 +100,7 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
           prediction.samples_per_s ? number_text(*prediction.samples_per_s) : "-",
           prediction.usual_step_time() ? time_text(prediction.usual_step_time()->count()) : "-",
           bytes_text(rank->memory.peak.count()),
+          bytes_text(most_on_host(rehearsal).count()),
           bytes_text(sent_in_a_step(rehearsal).count()),
           cost_of_a_million(rehearsal),
           verified ? found_in(rehearsal) : ""};
@@ -125,15 +127,17 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   const size_t throughput = width(&Columns::throughput);
   const size_t step = width(&Columns::step_time);
   const size_t memory = width(&Columns::memory);
+  const size_t host = width(&Columns::host);
   const size_t sent = width(&Columns::sent);
   const size_t cost = width(&Columns::cost);
   const bool has_cost = std::any_of(lines.begin() + 1, lines.end(),
                                     [](const Columns& line) { return line.cost != "-"; });
   std::string text = style.strong("The same training under each strategy") + "\n";
   for (const Columns& line : lines) {
-    std::string left = fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name,
-                                   name, line.samples, samples, line.throughput, throughput,
-                                   line.step_time, step, line.memory, memory, line.sent, sent);
+    std::string left =
+        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name,
+                    line.samples, samples, line.throughput, throughput, line.step_time, step,
+                    line.memory, memory, line.host, host, line.sent, sent);
     left += has_cost ? fmt::format("  {:>{}}", line.cost, cost) : "";
     text += line.verdict.empty() ? left + "\n" : left + "  " + line.verdict + "\n";
   }
