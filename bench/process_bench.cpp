@@ -1,14 +1,11 @@
 // Whole commands, from the start of the process to its end: what a user waits for.
 #include <benchmark/benchmark.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include "bench/measured_command.hpp"
 
 namespace {
 
@@ -60,44 +57,14 @@ std::vector<std::string> command(const char* verb, Workload workload, int64_t si
   return words;
 }
 
-struct Ended {
-  int status = -1;
-  rusage used{};
-  double cpu_s() const {
-    const auto seconds = [](const timeval& time) {
-      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-    };
-    return seconds(used.ru_utime) + seconds(used.ru_stime);
-  }
-};
-
-Ended run(std::vector<std::string> words) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) {
-    arguments.push_back(word.data());
-  }
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t quiet{};
-  posix_spawn_file_actions_init(&quiet);
-  posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t process = 0;
-  const int failed =
-      posix_spawn(&process, arguments[0], &quiet, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&quiet);
-  Ended ended;
-  if (failed == 0) {
-    wait4(process, &ended.status, 0, &ended.used);
-  }
-  return ended;
-}
-
 // The expectation in the bare scenario is about 512 ranks: a different number is a clean answer
 // with exit code 1, and everything above that an error of the benchmark.
 void whole_command(benchmark::State& state, const char* verb, Workload workload) {
   double peak_mebibytes = 0;
   double cpu_s = 0;
   for (auto iteration : state) {
-    const Ended ended = run(command(verb, workload, state.range(0)));
+    const lockstep::bench::EndedCommand ended =
+        lockstep::bench::run_command(command(verb, workload, state.range(0)));
     const int most = workload == Workload::epochs ? 0 : 1;  // its number of steps is expected there
     if (!WIFEXITED(ended.status) || WEXITSTATUS(ended.status) > most) {
       state.SkipWithError("the command did not answer");

@@ -21,6 +21,8 @@ struct GuideClaim {
   std::string_view scenario;  ///< `scenarios/FILE` or `scenarios/FILE:CASE`
   /// By its name in the registry: it is not modelled, and the scenario shows its calls without it.
   std::string_view missing_strategy{};
+  /// The scenario's cases are pairs of ddp and ddp_sharded, which its page predicts.
+  bool is_swept = false;
 };
 
 std::span<const GuideClaim> guide_claims();

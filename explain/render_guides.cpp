@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "explain/explain_guides.hpp"
+#include "explain/guide_sweep.hpp"
 #include "explain/scenario_texts.hpp"
 
 namespace lockstep::cli {
@@ -56,6 +57,23 @@ Json object_of(const GuideClaim& claim) {
   return json;
 }
 
+Json sweep_json(const GuideClaim& claim) {
+  const auto seconds_of = [](const std::optional<Time>& time) {
+    return time ? Json(seconds(*time)) : Json();
+  };
+  Json rows = Json::array();
+  for (const SweptPair& pair : sweep_of(claim.scenario, scenario_text(claim.scenario))) {
+    rows.push_back({{"name", pair.name},
+                    {"parameters", pair.parameters},
+                    {"devices", pair.devices},
+                    {"step_time_s", seconds_of(pair.step_time)},
+                    {"sharded_step_time_s", seconds_of(pair.sharded_step_time)},
+                    {"memory_bytes", pair.memory.count()},
+                    {"sharded_memory_bytes", pair.sharded_memory.count()}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string guides_text() {
@@ -69,7 +87,10 @@ std::string guides_text() {
 }
 
 std::string guide_text(const GuideClaim& claim) {
-  return fmt::format("{}\n{}", text_of_claim(claim), scenario_text(claim.scenario));
+  const std::string_view scenario = scenario_text(claim.scenario);
+  const std::string table =
+      claim.is_swept ? "\n" + text_of(sweep_of(claim.scenario, scenario)) : "";
+  return fmt::format("{}{}\n{}", text_of_claim(claim), table, scenario);
 }
 
 Json guides_json() {
@@ -84,6 +105,7 @@ Json guide_json(const GuideClaim& claim) {
   Json json = {{"schema_version", schema_version}, {"command", "explain"}};
   json.update(object_of(claim));
   json["scenario_text"] = scenario_text(claim.scenario);
+  json["sweep"] = claim.is_swept ? sweep_json(claim) : Json();
   return json;
 }
 

@@ -69,10 +69,19 @@ struct Prediction {
   }
 };
 
+/// When a rank first held its most: the place of its program, whose host thread accounts memory.
+struct PeakMoment {
+  enum class Phase : uint8_t { set_up, forward, backward, optimizer_step, evaluation, checkpoint };
+  Phase phase = Phase::set_up;
+  int64_t steps_before = 0;  ///< optimizer steps that the rank had taken
+};
+
 struct RankResults {
-  DeviceMemory memory;                    ///< of this rank's fullest device
-  Bytes host_peak{};                      ///< in host memory: batches, and what is offloaded
-  Bytes drive_peak{};                     ///< on the local drive of its node
+  DeviceMemory memory;                ///< of this rank's fullest device
+  Bytes host_peak{};                  ///< in host memory: batches, and what is offloaded
+  Bytes drive_peak{};                 ///< on the local drive of its node
+  std::optional<PeakMoment> peak_at;  ///< of `memory`; nothing where the journal does not say
+  std::optional<PeakMoment> host_peak_at;
   Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
   bool takes_steps = true;                ///< false of a parameter server, for instance

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <span>
 
 #include "properties/finding.hpp"
 #include "properties/rank_set.hpp"
 #include "rehearsal/measure/cost.hpp"
+#include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/run/node_memory.hpp"
 #include "rehearsal/text/number_text.hpp"
 
@@ -96,6 +99,29 @@ bool offloads(const Rehearsal& rehearsal) {
   return most != nullptr && !rehearsal.run.preparation.placement.cpu && most->holds_offloaded();
 }
 
+namespace {
+
+// "(74.4 GiB on rank 0 while the state_dict is gathered after step 3)"
+std::string on_host_of(const Rehearsal& rehearsal) {
+  const ByRank<RankResults>& ranks = rehearsal.results.ranks;
+  const std::span<const RankResults> distinct = ranks.distinct();
+  const auto most = std::ranges::max_element(distinct, {}, &RankResults::host_peak);
+  if (most == distinct.end() || !most->host_peak_at) {
+    return "";
+  }
+  RankSet on;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].host_peak == most->host_peak) {
+      on.add(static_cast<int32_t>(rank));
+    }
+  }
+  return fmt::format("({} on {}, {})", bytes_text(most->host_peak.count()),
+                     on.size() == static_cast<int64_t>(ranks.size()) ? "each rank" : on.phrase(),
+                     text_of(*most->host_peak_at));
+}
+
+}  // namespace
+
 // Batches alone are not worth a line.
 std::string host_line(const Rehearsal& rehearsal) {
   if (!offloads(rehearsal)) {
@@ -105,7 +131,8 @@ std::string host_line(const Rehearsal& rehearsal) {
   const NodeMemory* most = fullest(nodes);
   const std::string limit =
       most->capacity == Bytes::max() ? "" : " of " + bytes_text(most->capacity.count());
-  return line("host", fmt::format("{}{} per node", bytes_text(most->needed.count()), limit));
+  return line("host", fmt::format("{}{} per node", bytes_text(most->needed.count()), limit),
+              on_host_of(rehearsal));
 }
 
 // Rates are the machine's: they say why a step takes as long as it does.

@@ -58,6 +58,14 @@ const RankResults* fullest_rank(const Rehearsal& rehearsal) {
   return found == ranks.end() ? nullptr : &*found;
 }
 
+Bytes most_on_host(const Rehearsal& rehearsal) {
+  Bytes most{};
+  for (const RankResults& rank : rehearsal.results.ranks.distinct()) {
+    most = std::max(most, rank.host_peak);
+  }
+  return most;
+}
+
 std::string verdict_on(const Rehearsal& rehearsal) {
   switch (outcome_of(rehearsal)) {
     case Outcome::predicted: return "";

@@ -9,6 +9,7 @@
 #include "cli/render/over_time/utilization.hpp"
 #include "cli/render/pipeline_lines.hpp"
 #include "cli/render/render.hpp"
+#include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/node_memory.hpp"
 
@@ -101,6 +102,15 @@ Json advice_json(const Advice& advice) {
   return json;
 }
 
+Json moment_json(const std::optional<PeakMoment>& moment) {
+  if (!moment) {
+    return nullptr;
+  }
+  return {{"phase", name_of(moment->phase)},
+          {"steps_before", moment->steps_before},
+          {"text", text_of(*moment)}};
+}
+
 Json memory_json(const DeviceMemory& memory) {
   Json json;
   json["peak_bytes"] = memory.peak.count();
@@ -139,7 +149,9 @@ Json classes_json(const Rehearsal& rehearsal) {
     const auto number = static_cast<int32_t>(by_rank.size());
     json["memory"] = memory_json(rank.memory);
     const DeviceReserve reserve = reserve_of(rehearsal.run, number);
+    json["memory"]["peak_at"] = moment_json(rank.peak_at);
     json["memory"]["host_peak_bytes"] = rank.host_peak.count();
+    json["memory"]["host_peak_at"] = moment_json(rank.host_peak_at);
     json["memory"]["drive_peak_bytes"] = rank.drive_peak.count();
     json["memory"]["cuda_context_bytes"] = reserve.cuda_context.count();
     json["memory"]["nccl_bytes"] = reserve.nccl.count();

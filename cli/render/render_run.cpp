@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/render/advice_lines.hpp"
 #include "cli/render/answer_lines.hpp"
 #include "cli/render/call_list.hpp"
 #include "cli/render/elastic_lines.hpp"
@@ -14,6 +15,7 @@
 #include "rehearsal/findings/missing_values.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
+#include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 
@@ -79,20 +81,6 @@ std::string understood(const Rehearsal& rehearsal) {
                       rehearsal.run.machine.name, name_of(preparation.plan.activation_dtype),
                       backend, lightning.major, lightning.minor);
   return text + samples_of_step(rehearsal);
-}
-
-std::string largest_batch(const Advice& advice) {
-  if (!advice.why_no_batch_size.empty()) {
-    return line("", "largest data.train.batch_size that fits: unknown, as a short run " +
-                        advice.why_no_batch_size);
-  }
-  if (!advice.largest_batch_size) {
-    return "";
-  }
-  return *advice.largest_batch_size == 0
-             ? line("", "data.train.batch_size 1 does not fit either")
-             : line("", fmt::format("largest data.train.batch_size that fits: {}",
-                                    *advice.largest_batch_size));
 }
 
 std::string answers(const Rehearsal& rehearsal) {
@@ -225,7 +213,10 @@ std::string where_memory_goes(const Rehearsal& rehearsal) {
       parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", name, bytes_text(bytes.count()));
     }
   }
-  return "\nWhere memory goes (rank 0, at its peak)\n  " + parts + "\n" + beside_peak(rehearsal);
+  const std::optional<PeakMoment>& at = ranks.front().peak_at;
+  return fmt::format("\nWhere memory goes (rank 0, at its peak{})\n  {}\n",
+                     at ? ": " + text_of(*at) : "", parts) +
+         beside_peak(rehearsal);
 }
 
 std::string transfers(const Rehearsal& rehearsal) {
@@ -239,58 +230,6 @@ std::string transfers(const Rehearsal& rehearsal) {
     out += fmt::format("  {:<16} {:>8}  {:>10}  {}\n", name_of(transfer.kind),
                        fmt::format("{} x", transfer.count), bytes_text(transfer.bytes),
                        copies ? "between " + transfer.group : "group " + transfer.group);
-  }
-  return out;
-}
-
-std::string row_of(const Advice::Change& change, int width = 30) {
-  return fmt::format("  {:<{}}{:>12}  {:>10}  {:>10}\n", change.text, width,
-                     number_text(change.samples_per_s), time_text(change.step_time.count()),
-                     bytes_text(change.peak.count()));
-}
-
-std::string what_would_help(const Advice& advice) {
-  if (!advice.not_tried.empty()) {
-    return "\nSuggestions and largest batch_size: not tried, because " + advice.not_tried + "\n";
-  }
-  if (!advice.why_no_base.empty()) {
-    return "\nSuggestions: unknown, because a short run " + advice.why_no_base + "\n";
-  }
-  if (advice.tried == 0) {
-    return "";
-  }
-  if (advice.changes.empty() || !advice.base) {
-    return fmt::format("\nSuggestions: none ({} tried, none was faster or smaller)\n",
-                       plural(advice.tried, "change"));
-  }
-  const std::string title = fmt::format("Suggestions ({} each)", plural(advice.steps, "step"));
-  std::string out =
-      fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", title, "samples/s", "step time", "memory");
-  out += row_of(*advice.base);
-  bool has_batch = false;
-  for (const Advice::Change& change : advice.changes) {
-    out += row_of(change);
-    has_batch = has_batch || change.text.find("batch") != std::string::npos;
-  }
-  return has_batch ? out + std::string(not_convergence) : out;
-}
-
-// Where no batch fits.
-std::string what_would_fit(const Advice& advice, Bytes capacity) {
-  std::string out =
-      advice.needed
-          ? line("", fmt::format("it needs {} of {} on the fullest device",
-                                 bytes_text(advice.needed->count()), bytes_text(capacity.count())))
-          : "";
-  out += largest_batch(advice);
-  if (advice.strategies.empty()) {
-    return out;
-  }
-  const std::string title =
-      fmt::format("Strategies that fit ({} each)", plural(advice.steps, "step"));
-  out += fmt::format("\n{:<46}{:>12}  {:>10}  {:>10}\n", title, "samples/s", "step time", "memory");
-  for (const Advice::Change& change : advice.strategies) {
-    out += row_of(change, 44);
   }
   return out;
 }

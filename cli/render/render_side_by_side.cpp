@@ -54,7 +54,8 @@ Row row_of(const Rehearsal& rehearsal) {
       "{} {:>4}", time_text(parts.exposed_communication.count()),
       percent_text(whole > Time{} ? seconds(parts.exposed_communication) / seconds(whole) : 0));
   row.memory = bytes_text(row.peak.count());
-  row.host_memory = rank->host_peak > Bytes{} ? bytes_text(rank->host_peak.count()) : "-";
+  const Bytes on_host = most_on_host(rehearsal);
+  row.host_memory = on_host > Bytes{} ? bytes_text(on_host.count()) : "-";
   return row;
 }
 

@@ -11,18 +11,22 @@
 #include "rehearsal/measure/cost.hpp"
 #include "rehearsal/outcome.hpp"
 #include "rehearsal/text/number_text.hpp"
+#include "rehearsal/text/wrapped_text.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
 struct Columns {
-  std::string name, samples, throughput, step_time, memory, sent, cost, verdict;
+  std::string name{}, samples{}, throughput{}, step_time{}, memory{}, host{}, sent{}, cost{};
+  std::string verdict{};  ///< without figures it stands in their place
+
+  bool has_figures() const { return !memory.empty(); }
 };
 
 constexpr Columns titles_of_run() {
-  return {"strategy",       "samples",        "samples/s",     "step time",
-          "memory per GPU", "sent in a step", "cost, million", ""};
+  return {"strategy",      "samples",        "samples/s",     "step time", "memory per GPU",
+          "host per rank", "sent in a step", "cost, million", ""};
 }
 
 // Of the rank that sends most. A server has no steps: what it sends while rank 0 takes one.
@@ -89,8 +93,9 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
   const std::string without = with_reason(rehearsal);
   const RankResults* rank = fullest_rank(rehearsal);
   if (!without.empty() || rank == nullptr) {
-    return {row.name, "-", "-", "-",
-            "-",      "-", "-", without.empty() ? "nothing is trained" : without};
+    Columns verdict{row.name};
+    verdict.verdict = without.empty() ? "nothing is trained" : without;
+    return verdict;
   }
   const Prediction& prediction = rehearsal.results.prediction;
   const std::optional<int64_t>& samples = rehearsal.results.effective_batch_size;
@@ -99,9 +104,22 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
           prediction.samples_per_s ? number_text(*prediction.samples_per_s) : "-",
           prediction.usual_step_time() ? time_text(prediction.usual_step_time()->count()) : "-",
           bytes_text(rank->memory.peak.count()),
+          bytes_text(most_on_host(rehearsal).count()),
           bytes_text(sent_in_a_step(rehearsal).count()),
           cost_of_a_million(rehearsal),
           verified ? found_in(rehearsal) : ""};
+}
+
+// As wide as the figures of other lines, and below each other where it is longer.
+std::string in_place_of_figures(const Columns& line, size_t name_width, size_t line_width) {
+  const size_t indent = name_width + 4;
+  std::string text = fmt::format("  {:<{}}  ", line.name, name_width);
+  bool is_first = true;
+  for (const std::string& words : wrapped(line.verdict, line_width - indent)) {
+    text += (is_first ? "" : std::string(indent, ' ')) + words + "\n";
+    is_first = false;
+  }
+  return text;
 }
 
 }  // namespace
@@ -125,23 +143,30 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   const size_t throughput = width(&Columns::throughput);
   const size_t step = width(&Columns::step_time);
   const size_t memory = width(&Columns::memory);
+  const size_t host = width(&Columns::host);
   const size_t sent = width(&Columns::sent);
   const size_t cost = width(&Columns::cost);
-  const bool has_cost = std::any_of(lines.begin() + 1, lines.end(),
-                                    [](const Columns& line) { return line.cost != "-"; });
+  const bool has_cost = std::any_of(lines.begin() + 1, lines.end(), [](const Columns& line) {
+    return line.has_figures() && line.cost != "-";
+  });
   std::string text = style.strong("The same training under each strategy") + "\n";
   for (const Columns& line : lines) {
-    std::string left = fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name,
-                                   name, line.samples, samples, line.throughput, throughput,
-                                   line.step_time, step, line.memory, memory, line.sent, sent);
+    std::string left =
+        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name,
+                    line.samples, samples, line.throughput, throughput, line.step_time, step,
+                    line.memory, memory, line.host, host, line.sent, sent);
     left += has_cost ? fmt::format("  {:>{}}", line.cost, cost) : "";
+    if (!line.has_figures()) {
+      text += in_place_of_figures(line, name, left.size());
+      continue;
+    }
     text += line.verdict.empty() ? left + "\n" : left + "  " + line.verdict + "\n";
   }
   text += "  samples: of a step\n";
   text += "  sent in a step: by the rank that sends most, where collectives go round a ring\n";
   text += has_cost ? "  cost, million: of a million samples at this throughput\n" : "";
   const auto differs = [&lines](const Columns& line) {
-    return line.samples != "-" && line.samples != lines[1].samples;
+    return line.has_figures() && line.samples != "-" && line.samples != lines[1].samples;
   };
   if (lines.size() > 2 && std::any_of(lines.begin() + 2, lines.end(), differs)) {
     text += not_convergence;

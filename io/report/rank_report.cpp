@@ -35,7 +35,8 @@ Json json_of(DeviceId device, const DeviceMemory& memory) {
           {"held", memory.held.count()},
           {"peak", memory.peak.count()},
           {"held_by_purpose", binary_of(std::span<const Bytes>(memory.held_by_purpose))},
-          {"peak_by_purpose", binary_of(std::span<const Bytes>(memory.peak_by_purpose))}};
+          {"peak_by_purpose", binary_of(std::span<const Bytes>(memory.peak_by_purpose))},
+          {"peak_buffer", memory.peak_buffer.value}};
 }
 
 Json json_of(const RowLists& lists) {
@@ -90,8 +91,13 @@ MemoryByPurpose purposes_of(const Json& json) {
 // The capacity of a device without a limit is the largest number.
 DeviceMemory memory_of(const Json& json) {
   const auto bytes = [&json](const char* key) { return Bytes(whole_of<int64_t>(json.at(key), 0)); };
-  return {bytes("capacity"), bytes("held"), bytes("peak"), purposes_of(json.at("held_by_purpose")),
-          purposes_of(json.at("peak_by_purpose"))};
+  return {bytes("capacity"),
+          bytes("held"),
+          bytes("peak"),
+          purposes_of(json.at("held_by_purpose")),
+          purposes_of(json.at("peak_by_purpose")),
+          json.contains("peak_buffer") ? BufferId{whole_of<uint32_t>(json.at("peak_buffer"))}
+                                       : no_buffer};
 }
 
 /// Row::lists of the journal, by those of the report.

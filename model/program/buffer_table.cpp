@@ -14,23 +14,23 @@ Bytes byte_size(DType dtype, int64_t elements) { return Bytes(size_of(dtype)) * 
 
 BufferId BufferTable::allocate(const BufferSpec& spec) {
   const Bytes bytes = byte_size(spec.dtype, spec.elements);
-  DeviceMemory& device =
-      memory_
-          .try_emplace(
-              spec.device,
-              DeviceMemory{is_off_device(spec.device) ? Bytes::max() : capacity_, {}, {}, {}, {}})
-          .first->second;
+  const auto [place, fresh] = memory_.try_emplace(spec.device);
+  DeviceMemory& device = place->second;
+  if (fresh && !is_off_device(spec.device)) {
+    device.capacity = capacity_;
+  }
   if (device.capacity - device.held < bytes) {
     throw OutOfMemory(no_site, bytes, device.held, device.capacity);
   }
   device.held += bytes;
   device.held_by_purpose[static_cast<size_t>(spec.purpose)] += bytes;
+  const BufferId buffer{++allocated_};
   if (device.held > device.peak) {
     device.peak = device.held;
     device.peak_by_purpose = device.held_by_purpose;
+    device.peak_buffer = buffer;
   }
   const bool valued = spec.elements > 0 && (numerics_ || spec.purpose == Purpose::metric);
-  const BufferId buffer{++allocated_};
   entries_.emplace(buffer.value, Entry{spec, nullptr, valued, false, 0});
   if (valued && elsewhere_ != nullptr) {
     elsewhere_->add(buffer, spec);

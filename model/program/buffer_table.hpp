@@ -22,6 +22,7 @@ struct DeviceMemory {
   Bytes peak{};
   MemoryByPurpose held_by_purpose{};
   MemoryByPurpose peak_by_purpose{};  ///< at the moment of the peak
+  BufferId peak_buffer = no_buffer;   ///< with whose allocation it was first reached
 };
 
 /// The buffers of one rank, with their values where they carry any. Every world keeps one; not

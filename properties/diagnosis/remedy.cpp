@@ -193,4 +193,26 @@ std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& 
   return {};
 }
 
+// One rank that leaves must make all leave, so a rank that may go on has to ask for all.
+std::vector<std::string> remedy_for_return(const GuardedReturn& leaves) {
+  const std::string branch =
+      fmt::format("`{}` {}", leaves.condition, leaves.leaves_if_true ? "holds" : "does not hold");
+  if (leaves.is_refused) {
+    return {
+        fmt::format("let every rank come to the backward: where {}, multiply the loss by 0 instead "
+                    "of leaving;",
+                    branch),
+        "Lightning from 2.3 on raises where training_step returns None, also if all ranks do"};
+  }
+  return {
+      fmt::format(
+          "let every rank go through the whole hook, also where {} (a loss times 0 is one);",
+          branch),
+      "or decide once for all ranks, before the branch:",
+      fmt::format("  - {{reduce_boolean_decision: {{value: {}, {}}}}}", in_flow(leaves.condition),
+                  leaves.leaves_if_true ? "all: false, as: skips" : "all: true, as: goes_on"),
+      leaves.leaves_if_true ? "  - {if: skips, then: [return]}"
+                            : "  - {if: goes_on, then: [..], else: [return]}"};
+}
+
 }  // namespace lockstep

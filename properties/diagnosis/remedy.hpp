@@ -23,4 +23,12 @@ struct RemedyContext {
 /// The lines that fix a defect of this code; a statement of a scenario where one helps.
 std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& context = {});
 
+/// A `return` by which some ranks leave a hook, and the branch around it that parts the ranks.
+struct GuardedReturn {
+  std::string condition;
+  bool leaves_if_true = true;  ///< else where the condition does not hold
+  bool is_refused = false;     ///< the trainer raises where all ranks leave, too
+};
+std::vector<std::string> remedy_for_return(const GuardedReturn& leaves);
+
 }  // namespace lockstep

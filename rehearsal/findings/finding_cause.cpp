@@ -10,7 +10,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/user_program/rank_names.hpp"
 #include "model/user_program/sites.hpp"
-#include "properties/diagnosis/decision.hpp"
+#include "rehearsal/findings/guarded_return.hpp"
 #include "rehearsal/findings/unequal_setup.hpp"
 #include "rehearsal/run/configuration.hpp"
 
@@ -40,27 +40,10 @@ const Statement* statement_at(const OneRun& run, SiteId site) {
   return found;
 }
 
-const Statement* last_return(const std::vector<Statement>& statements) {
-  for (const Statement& statement : statements) {
-    if (statement.kind == StatementKind::return_hook) {
-      return &statement;
-    }
-  }
-  return nullptr;
-}
-
-// A `return` in one way of a branch keeps ranks from all that stands behind the branch.
 FindingCause cause_of_guard(const OneRun& run, SiteId guard) {
   const Statement* const branch = statement_at(run, guard);
-  if (branch != nullptr) {
-    for (const std::vector<Statement>* way : {&branch->body, &branch->otherwise}) {
-      if (const Statement* const leaves = last_return(*way)) {
-        return {site_of(*leaves), "some ranks leave the hook here",
-                branch->expression->value.text()};
-      }
-    }
-  }
-  return {guard, ""};
+  const auto leaves = branch == nullptr ? std::nullopt : return_in_branch(run, *branch);
+  return leaves.value_or(FindingCause{guard, ""});
 }
 
 std::string ways_text(const std::map<int64_t, RankSet>& by_count) {
@@ -154,45 +137,6 @@ bool is_about_calls(const Finding& finding) {
   return finding.code.starts_with("LS10") || finding.code == "LS303";
 }
 
-bool is_taken_apart(const OneRun& run, SiteId site) {
-  const Journal& journal = *run.result.journal;
-  std::map<int64_t, uint32_t> by_turn;
-  for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
-    if (journal.lanes(rank) == 0) {
-      continue;
-    }
-    const Decisions decisions(journal, rank, 0);
-    for (const Decision& decision : decisions.all()) {
-      if (decision.site == site &&
-          by_turn.emplace(decision.turn, decision.value).first->second != decision.value) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-// Before a call that some ranks lack they may have left the hook.
-std::optional<FindingCause> return_behind(const OneRun& run) {
-  const std::optional<ProgramSpec>& program = run.preparation.scenario->program;
-  std::optional<FindingCause> found;
-  if (!program) {
-    return found;
-  }
-  for_each_statement(*program, [&](const Statement& statement) {
-    if (statement.kind != StatementKind::branch || !is_taken_apart(run, site_of(statement))) {
-      return;
-    }
-    for (const std::vector<Statement>* way : {&statement.body, &statement.otherwise}) {
-      if (const Statement* const leaves = last_return(*way)) {
-        found = FindingCause{site_of(*leaves), "some ranks leave the hook here",
-                             statement.expression->value.text()};
-      }
-    }
-  });
-  return found;
-}
-
 // A difference of calls, whose own statement may be Lightning's or the strategy's.
 std::optional<FindingCause> cause_of_calls(const OneRun& run, const Finding& finding) {
   const auto guard = std::ranges::find(finding.sites, SiteRole::guard, &FindingSite::role);
@@ -279,9 +223,10 @@ std::optional<FindingCause> statement_behind_weights(const OneRun& run) {
     if (!is_of_training(statement.hook)) {
       return;
     }
-    if (statement.kind == StatementKind::branch && is_taken_apart(run, site_of(statement))) {
+    if (statement.kind == StatementKind::branch && first_taken_apart(run, site_of(statement))) {
       const std::string branch = statement.expression->value.text();
-      guarded = FindingCause{site_of(statement), "ranks decide differently", "", branch};
+      guarded = FindingCause{site_of(statement), "ranks decide differently"};
+      guarded->branch = branch;
       for (const std::vector<Statement>* way : {&statement.body, &statement.otherwise}) {
         for_each_statement(*way, [&](const Statement& inner) {
           if (changes_weights(inner) || inner.kind == StatementKind::let) {

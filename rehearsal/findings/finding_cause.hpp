@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "properties/diagnosis/remedy.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/run/one_run.hpp"
 
@@ -13,8 +14,7 @@ namespace lockstep::cli {
 struct FindingCause {
   SiteId site{};
   std::string label;
-  /// A `return` that some ranks take: then its condition, which a remedy needs.
-  std::string condition{};
+  std::optional<GuardedReturn> leaves{};  ///< a `return` that some ranks take
   /// A branch that lets ranks change their weights differently: its condition.
   std::string branch{};
   bool steps_if_true = false;  ///< an optimizer steps where that condition holds

@@ -28,14 +28,6 @@ SiteId place_of_last_resort(const OneRun& run, const Finding& finding) {
                         scenario.cluster ? &scenario.cluster->place : nullptr});
 }
 
-// Ranks that leave a hook hold up those that go on.
-std::vector<std::string> remedy_for_return(const std::string& condition) {
-  return {
-      "let every rank come to the backward: multiply its loss by 0 instead of leaving the hook;",
-      "or decide once for all ranks, before the branch:",
-      "  - {reduce_boolean_decision: {value: " + condition + ", all: false, as: skips}}"};
-}
-
 }  // namespace
 
 void place_findings(const OneRun& run, std::vector<Finding>& findings) {
@@ -49,8 +41,8 @@ void place_findings(const OneRun& run, std::vector<Finding>& findings) {
     const std::optional<FindingCause> cause = cause_of(run, finding);
     if (cause && has_line(run, cause->site)) {
       finding.place = cause->site;
-      if (!cause->condition.empty() && finding.code != "LS109") {
-        finding.fix = remedy_for_return(cause->condition);
+      if (cause->leaves && finding.code != "LS109") {
+        finding.fix = remedy_for_return(*cause->leaves);
       }
       if (!cause->difference.empty()) {
         finding.why.text += (finding.why.text.empty() ? "" : ": ") + cause->difference;

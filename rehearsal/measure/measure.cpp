@@ -8,6 +8,7 @@
 
 #include "rehearsal/measure/breakdown.hpp"
 #include "rehearsal/measure/left_out_within.hpp"
+#include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/measure/step_cycle.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
@@ -356,12 +357,14 @@ Results measure(const OneRun& run) {
     const auto& devices = result.memory[at];
     if (const auto host = devices.find(host_device); host != devices.end()) {
       own.host_peak = host->second.peak;
+      own.host_peak_at = moment_of(*result.journal, rank, host->second.peak_buffer, all[at]);
     }
     if (const auto drive = devices.find(drive_device); drive != devices.end()) {
       own.drive_peak = drive->second.peak;
     }
     if (const DeviceMemory* memory = fullest(devices)) {
       own.memory = *memory;
+      own.peak_at = moment_of(*result.journal, rank, memory->peak_buffer, all[at]);
     }
     own.takes_steps = steps.size() <= 1 || all[at].size() > 1;
     const RowRange rows = rows_of_step(run.world, all[at], counted);

@@ -11,6 +11,7 @@
 #include "cli/render/report/layer_times.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/measure/cost.hpp"
+#include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
@@ -124,7 +125,9 @@ std::string memory_section(const Rehearsal& rehearsal) {
   }
   lines.push_back({"CUDA context and NCCL, estimated, beside the peak",
                    bytes_text(ranks.front().reserve.count())});
-  return heading("Memory", "rank 0, at its peak") + html_table({"purpose", "size"}, lines);
+  const std::optional<PeakMoment>& at = ranks.front().peak_at;
+  return heading("Memory", "rank 0, at its peak" + (at ? ": " + text_of(*at) : "")) +
+         html_table({"purpose", "size"}, lines);
 }
 
 std::string utilization_section(const Rehearsal& rehearsal) {

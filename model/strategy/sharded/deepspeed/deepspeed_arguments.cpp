@@ -22,7 +22,8 @@ namespace lockstep {
 
 namespace {
 
-// Of what only checkpoints split over ranks of a model would divide (deepspeed.checkpointing).
+// What deepspeed.checkpointing.checkpoint reads, and nothing else of DeepSpeed: a module would have
+// to call it, and those that are modelled are checkpointed by torch or FairScale.
 constexpr std::array<const char*, 4> of_activations = {"partition_activations", "cpu_checkpointing",
                                                        "contiguous_memory_optimization",
                                                        "synchronize_checkpoint_boundary"};
@@ -73,16 +74,41 @@ DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
     is_drive(read.text("remote_device"), "remote_device");
   }
   for (const char* name : of_activations) {
-    if (read.boolean(name)) {
-      throw UnmodelledArgument(
-          fmt::format("`{}` of DeepSpeedStrategy is not modelled: `checkpoint: true` of a "
-                      "Sequential is",
-                      name),
-          name);
-    }
+    read.boolean(name);  // of another type it is refused
   }
   options.loss_scale = deepspeed_loss_scale(arguments, "");
   return options;
+}
+
+std::string key_of_activations(const StrategyArguments& arguments, const char* name) {
+  return (has_deepspeed_configuration(arguments) ? "config.activation_checkpointing." : "") +
+         std::string(name);
+}
+
+// deepspeed.checkpointing.configure, which Lightning calls whether or not a module is checkpointed.
+void check_activations(const StrategyArguments& arguments) {
+  const auto asks = [&arguments](const char* name) {
+    return arguments.boolean(key_of_activations(arguments, name), false);
+  };
+  if (asks("contiguous_memory_optimization") && !asks("partition_activations")) {
+    throw RefusedArgument(
+        "AssertionError: Contiguous Checkpointing is only available with partitioned activations. "
+        "Set partitioned activations to true in deepspeed config",
+        key_of_activations(arguments, "contiguous_memory_optimization"),
+        "leave it out, or write partition_activations: true beside it");
+  }
+}
+
+void note_activations(const StrategyArguments& arguments,
+                      std::vector<std::pair<std::string, std::string>>& found) {
+  for (const char* name : of_activations) {
+    const std::string key = key_of_activations(arguments, name);
+    if (arguments.boolean(key, false)) {
+      found.emplace_back(key, fmt::format("`{}` has no effect: deepspeed.checkpointing.checkpoint "
+                                          "alone reads it, and modules are checkpointed by torch",
+                                          name));
+    }
+  }
 }
 
 void check_second_partition(const TrainingPlan& plan, const DeepSpeedOptions& options) {
@@ -145,6 +171,7 @@ constexpr const char* not_to_the_drive =
 std::vector<std::pair<std::string, std::string>> without_effect(
     const TrainingPlan& /*plan*/, const StrategyArguments& arguments) {
   std::vector<std::pair<std::string, std::string>> found;
+  note_activations(arguments, found);
   if (has_deepspeed_configuration(arguments)) {
     for (const auto& [name, value] : arguments.all()) {
       if (!name.starts_with("config.") && std::ranges::count(beside_config, name) == 0) {
@@ -275,6 +302,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
     deepspeed_objects(with_keys_of_today(arguments));
   }
   check_combination(plan, options, is_configured);
+  check_activations(arguments);
   check_deepspeed_assertions(plan, arguments, options);
   check_client_optimizer(plan, arguments, options);
   check_optimizer(plan, options);

@@ -17,7 +17,13 @@ namespace {
 using Names = std::vector<std::string_view>;
 
 // deepspeed/runtime/zero/config.py, deepspeed/runtime/config.py.
-const Names known_keys = {"zero_optimization.stage",
+const Names known_keys = {"activation_checkpointing.partition_activations",
+                          "activation_checkpointing.cpu_checkpointing",
+                          "activation_checkpointing.contiguous_memory_optimization",
+                          "activation_checkpointing.synchronize_checkpoint_boundary",
+                          "activation_checkpointing.number_checkpoints",
+                          "activation_checkpointing.profile",
+                          "zero_optimization.stage",
                           "zero_optimization.contiguous_gradients",
                           "zero_optimization.reduce_scatter",
                           "zero_optimization.reduce_bucket_size",
@@ -151,7 +157,6 @@ const std::vector<UnmodelledKey> unmodelled_keys = {
      "parameters are fetched for each module"},
     {"zero_optimization.stage3_use_all_reduce_for_fetch_params",
      "parameters are fetched by all_gather"},
-    {"activation_checkpointing", "`checkpoint: true` of a Sequential is modelled"},
     {"sparse_gradients", "dense gradients are modelled"},
     {"sparse_attention", ""},
     {"gradient_predivide_factor", "division by the number of ranks is modelled"},
@@ -217,11 +222,6 @@ bool is_switched_off(const StrategyArguments& arguments, std::string_view sectio
                           "wandb"};
   return std::ranges::count(switched, section) != 0 &&
          !arguments.boolean(fmt::format("config.{}.enabled", section), false);
-}
-
-// Of DeepSpeed's own checkpointing, which a module would have to call.
-bool is_number_of_checkpoints(std::string_view key) {
-  return key == "activation_checkpointing.number_checkpoints";
 }
 
 // A key that has others below it, given as a plain value.
@@ -373,8 +373,7 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
         unmodelled_keys,
         [&key](const UnmodelledKey& known) { return is_or_is_below(key, known.name); });
     if (unmodelled != unmodelled_keys.end() && !is_known) {
-      const bool is_off =
-          is_switched_off(arguments, unmodelled->name) || is_number_of_checkpoints(key);
+      const bool is_off = is_switched_off(arguments, unmodelled->name);
       if (!is_off && !asks_for_nothing(value)) {
         throw UnmodelledArgument(
             fmt::format("`{}` of a DeepSpeed configuration is not modelled{}{}", key,

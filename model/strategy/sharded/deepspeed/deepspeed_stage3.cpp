@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/forward_of.hpp"
@@ -14,12 +15,28 @@ namespace lockstep {
 
 using namespace deepspeed_sites;
 
+namespace {
+
+std::vector<std::vector<size_t>> modules_of_layers(const std::vector<ModuleRange>& modules,
+                                                   size_t layers) {
+  std::vector<std::vector<size_t>> of_layers(layers);
+  for (size_t module = 0; module < modules.size(); ++module) {
+    for (size_t layer = modules[module].first; layer <= modules[module].last; ++layer) {
+      of_layers[layer].push_back(module);
+    }
+  }
+  return of_layers;
+}
+
+}  // namespace
+
 DeepSpeedSharded::DeepSpeedSharded(const TrainingPlan& plan, const DeepSpeedOptions& options)
     : DistributedStrategy(plan),
       options_(options),
       computing_plan_(in_deepspeed_types(plan)),
       replica_(computing_plan_, DeviceId{0}),
       modules_(hooked_modules(*plan.network)),
+      modules_of_(modules_of_layers(modules_, replica_.network().layers.size())),
       entered_(modules_.size(), false),
       has_run_again_(modules_.size(), false),
       scaler_(options.loss_scale),
@@ -126,9 +143,8 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
 
 // Hooks run where a module begins: in a forward at its first layer, in a backward at its last.
 void DeepSpeedSharded::enter(Rank& rank, size_t layer) {
-  for (size_t module = 0; module < modules_.size(); ++module) {
-    const ModuleRange& range = modules_[module];
-    if (range.first <= layer && layer <= range.last && !entered_[module]) {
+  for (const size_t module : modules_of_[layer]) {
+    if (!entered_[module]) {
       entered_[module] = true;
       fetcher_->fetch(rank, module);
     }
@@ -171,7 +187,7 @@ void DeepSpeedSharded::run_again(Rank& rank, size_t layer) {
 }
 
 void DeepSpeedSharded::leave(Rank& rank, size_t layer, bool backward) {
-  for (size_t module = modules_.size(); module-- > 0;) {
+  for (const size_t module : std::views::reverse(modules_of_[layer])) {
     const ModuleRange& range = modules_[module];
     const bool ends = backward ? range.first == layer : range.last == layer;
     if (ends && entered_[module]) {

@@ -49,8 +49,9 @@ class DeepSpeedSharded final : public DistributedStrategy {
   TrainingPlan computing_plan_;
   Replica replica_;
   std::vector<ModuleRange> modules_;
-  std::vector<bool> entered_;        ///< by module, in the pass under way
-  std::vector<bool> has_run_again_;  ///< in a backward, at any time
+  std::vector<std::vector<size_t>> modules_of_;  ///< by layer: those that it is in, in order
+  std::vector<bool> entered_;                    ///< by module, in the pass under way
+  std::vector<bool> has_run_again_;              ///< in a backward, at any time
   std::optional<ParameterPartitions> partitions_;
   std::optional<ParameterFetcher> fetcher_;
   std::optional<MasterPartition> master_;

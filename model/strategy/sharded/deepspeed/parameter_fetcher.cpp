@@ -12,11 +12,23 @@ namespace lockstep {
 using namespace deepspeed_sites;
 using State = ParameterPartitions::State;
 
+namespace {
+
+void add_once(size_t number, std::vector<size_t>& numbers) {
+  if (std::ranges::find(numbers, number) == numbers.end()) {
+    numbers.push_back(number);
+  }
+}
+
+}  // namespace
+
 ParameterFetcher::ParameterFetcher(const DeepSpeedOptions& options, ParameterPartitions& partitions,
                                    std::vector<std::vector<size_t>> parameters_of_modules)
     : options_(options),
       partitions_(&partitions),
-      parameters_of_(std::move(parameters_of_modules)) {
+      parameters_of_(std::move(parameters_of_modules)),
+      fetched_for_(partitions.count(), never),
+      active_in_(partitions.count()) {
   for (std::vector<size_t>& parameters : parameters_of_) {
     std::sort(parameters.begin(), parameters.end());
   }
@@ -68,7 +80,7 @@ Program ParameterFetcher::begin_micro_batch(Rank& rank) {
     trace_ = Trace::recording;
   }
   queue_.assign(parameter_order_.begin(), parameter_order_.end());
-  fetched_for_.clear();
+  std::ranges::fill(fetched_for_, never);
   recorded_steps_.clear();
   step_ = 0;
 }
@@ -78,7 +90,7 @@ void ParameterFetcher::forget_trace() {
   module_order_.clear();
   parameter_order_.clear();
   queue_.clear();
-  fetched_for_.clear();
+  std::ranges::fill(fetched_for_, never);
 }
 
 // Another module than the recorded one makes the record useless.
@@ -92,11 +104,6 @@ void ParameterFetcher::check_order(size_t module) {
     module_order_.push_back(module);
     recorded_steps_[module].push_back(step_);
   }
-}
-
-int64_t ParameterFetcher::fetched_for(size_t parameter) const {
-  const auto found = fetched_for_.find(parameter);
-  return found == fetched_for_.end() ? never : found->second;
 }
 
 void ParameterFetcher::gather(Rank& rank, const std::vector<size_t>& parameters) {
@@ -122,7 +129,7 @@ void ParameterFetcher::fetch(Rank& rank, size_t module) {
   const std::vector<size_t>& parameters = parameters_of_[module];
   gather(rank, parameters);
   for (const size_t parameter : parameters) {
-    active_in_[parameter].insert(module);
+    add_once(module, active_in_[parameter]);
     partitions_->wait(rank, parameter, site_id(wait_for_parameters));
   }
   if (trace_ == Trace::complete) {
@@ -134,18 +141,14 @@ void ParameterFetcher::fetch(Rank& rank, size_t module) {
 // The uses of the module itself leave the queue, unless an earlier prefetch has taken them; then
 // the next ones are gathered, all in one call, up to the bucket's size and to what may be live.
 void ParameterFetcher::prefetch(Rank& rank, const std::vector<size_t>& parameters) {
-  std::set<size_t> expected;
-  for (const size_t parameter : parameters) {
-    if (fetched_for(parameter) < step_) {
-      expected.insert(parameter);
-    }
-  }
-  std::set<size_t> discarded;
-  while (!queue_.empty() && discarded.size() < expected.size()) {
+  const auto expected = static_cast<size_t>(std::ranges::count_if(
+      parameters, [this](size_t parameter) { return fetched_for_[parameter] < step_; }));
+  std::vector<size_t> discarded;
+  while (!queue_.empty() && discarded.size() < expected) {
     const Use use = queue_.front();
     queue_.pop_front();
     fetched_for_[use.parameter] = use.last_step;
-    discarded.insert(use.parameter);
+    add_once(use.parameter, discarded);
   }
   const int64_t most =
       std::min(options_.max_live_parameters - available_, options_.prefetch_bucket_size);
@@ -157,7 +160,7 @@ void ParameterFetcher::prefetch(Rank& rank, const std::vector<size_t>& parameter
       break;  // it has to be read first, and nothing behind it may come before it
     }
     queue_.pop_front();
-    fetched_for_[use.parameter] = std::max(fetched_for(use.parameter), use.last_step);
+    fetched_for_[use.parameter] = std::max(fetched_for_[use.parameter], use.last_step);
     const bool is_chosen = std::ranges::find(chosen, use.parameter) != chosen.end();
     if (!is_chosen && partitions_->state_of(use.parameter) == State::away) {
       chosen.push_back(use.parameter);
@@ -205,27 +208,24 @@ void ParameterFetcher::read_ahead(Rank& rank) {
 }
 
 // Neither what stays, nor what was gathered for a later module, nor what is used again soon.
-std::set<size_t> ParameterFetcher::decide_what_may_be_freed(size_t module) const {
-  const std::vector<size_t>& parameters = parameters_of_[module];
-  std::set<size_t> free(parameters.begin(), parameters.end());
-  for (const size_t parameter : parameters) {
-    if (is_persistent(parameter) || fetched_for(parameter) > step_) {
-      free.erase(parameter);
-    }
-  }
+std::vector<size_t> ParameterFetcher::decide_what_may_be_freed(size_t module) const {
+  std::vector<size_t> free = parameters_of_[module];
+  std::erase_if(free, [this](size_t parameter) {
+    return is_persistent(parameter) || fetched_for_[parameter] > step_;
+  });
   int64_t traversed = 0;
   for (auto step = static_cast<size_t>(step_);
        step < module_order_.size() && traversed < options_.max_reuse_distance && !free.empty();
        ++step) {
     for (const size_t parameter : parameters_of_[module_order_[step]]) {
-      free.erase(parameter);
+      std::erase(free, parameter);
       traversed += partitions_->elements_of(parameter);
     }
   }
   return free;
 }
 
-const std::set<size_t>& ParameterFetcher::may_be_freed(size_t module) {
+const std::vector<size_t>& ParameterFetcher::may_be_freed(size_t module) {
   const std::pair<size_t, int64_t> key(module, step_);
   const auto known = decided_.find(key);
   return known != decided_.end()
@@ -238,7 +238,7 @@ void ParameterFetcher::release_all(Rank& rank) {
     partitions_->wait(rank, parameter, site_id(wait_for_parameters));
     partitions_->free(rank, parameter);
   }
-  active_in_.clear();
+  std::ranges::fill(active_in_, std::vector<size_t>());
   available_ = 0;
 }
 
@@ -252,10 +252,11 @@ void ParameterFetcher::gather_persistent(Rank& rank) {
 }
 
 void ParameterFetcher::release(Rank& rank, size_t module) {
-  const std::set<size_t>* free = trace_ == Trace::complete ? &may_be_freed(module) : nullptr;
+  const std::vector<size_t>* free = trace_ == Trace::complete ? &may_be_freed(module) : nullptr;
   for (const size_t parameter : parameters_of_[module]) {
-    active_in_[parameter].erase(module);
-    if ((free == nullptr || free->contains(parameter)) && active_in_[parameter].empty() &&
+    std::erase(active_in_[parameter], module);
+    const bool is_free = free == nullptr || std::ranges::find(*free, parameter) != free->end();
+    if (is_free && active_in_[parameter].empty() &&
         partitions_->state_of(parameter) == State::here) {
       partitions_->free(rank, parameter);
       available_ -= partitions_->elements_of(parameter);

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "model/strategy/layout/module_list.hpp"
@@ -48,9 +47,8 @@ class ParameterFetcher {
   void gather(Rank& rank, const std::vector<size_t>& parameters);
   void prefetch(Rank& rank, const std::vector<size_t>& parameters);
   void read_ahead(Rank& rank);
-  const std::set<size_t>& may_be_freed(size_t module);
-  std::set<size_t> decide_what_may_be_freed(size_t module) const;
-  int64_t fetched_for(size_t parameter) const;
+  const std::vector<size_t>& may_be_freed(size_t module);
+  std::vector<size_t> decide_what_may_be_freed(size_t module) const;
 
   DeepSpeedOptions options_;
   std::vector<bool> persistent_;  ///< by parameter
@@ -59,15 +57,16 @@ class ParameterFetcher {
   Trace trace_ = Trace::invalid;
   std::vector<size_t> module_order_;
   std::vector<Use> parameter_order_;
-  std::deque<Use> queue_;                  ///< uses ahead that nothing has been gathered for
-  std::map<size_t, int64_t> fetched_for_;  ///< by parameter
+  std::deque<Use> queue_;             ///< uses ahead that nothing has been gathered for
+  std::vector<int64_t> fetched_for_;  ///< by parameter: the last step, or `never`
   std::map<size_t, std::deque<int64_t>> recorded_steps_;  ///< by module
   /// What may be freed is decided once for a module at a place in the order, and never again
   /// (functools.lru_cache).
-  std::map<std::pair<size_t, int64_t>, std::set<size_t>> decided_;
+  std::map<std::pair<size_t, int64_t>, std::vector<size_t>> decided_;
   int64_t step_ = 0;
-  int64_t available_ = 0;                         ///< elements gathered or under way
-  std::map<size_t, std::set<size_t>> active_in_;  ///< by parameter: modules that use it now
+  int64_t available_ = 0;  ///< elements gathered or under way
+  std::vector<std::vector<size_t>>
+      active_in_;  ///< by parameter: modules that use it now, each once
 };
 
 }  // namespace lockstep

@@ -56,6 +56,7 @@ RunResult written() {
   DeviceMemory memory;
   memory.peak = Bytes(512);
   memory.peak_by_purpose[0] = Bytes(512);
+  memory.peak_buffer = BufferId{9};
   result.memory[1][DeviceId{0}] = memory;
   result.struck_faults = {{3, 1}};
   return result;
@@ -114,6 +115,7 @@ TEST_CASE("what a rank left is read as it was written") {
   REQUIRE(read.waiting.size() == 1);
   CHECK(read.waiting[0].tickets == std::vector<Ticket>{{1, LaneId{1}}});
   CHECK(read.memory[1].at(DeviceId{0}).peak == Bytes(512));
+  CHECK(read.memory[1].at(DeviceId{0}).peak_buffer == BufferId{9});
   CHECK(read.struck_faults == left.struck_faults);
   CHECK(read_log.metrics.at("loss") == 0.25);
   CHECK(std::isnan(read_log.metrics.at("unknown")));

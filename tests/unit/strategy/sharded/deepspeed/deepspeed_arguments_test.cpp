@@ -101,8 +101,7 @@ TEST_CASE("what DeepSpeed has and is not modelled is refused as such, unless it 
   const std::vector<std::tuple<const char*, StrategyArguments::Value, const char*>> unmodelled = {
       {"zero_optimization.zero_quantized_gradients", true, "zero_hpz_partition_size"},
       {"zero_optimization.mics_shard_size", int64_t{2}, "MiCS"},
-      {"aio.use_gds", true, "through host memory"},
-      {"activation_checkpointing.partition_activations", true, "checkpoint: true"}};
+      {"aio.use_gds", true, "through host memory"}};
   for (const auto& [name, value, instead] : unmodelled) {
     INFO(name);
     try {
@@ -115,6 +114,35 @@ TEST_CASE("what DeepSpeed has and is not modelled is refused as such, unless it 
   }
 }
 
+// deepspeed/runtime/activation_checkpointing/checkpointing.py of 0.16.4: CheckpointFunction and
+// non_reentrant_checkpoint read these switches, and configure() asserts on one of them.
+TEST_CASE(
+    "switches of DeepSpeed's own checkpointing have no effect on modules that torch checkpoints") {
+  const std::string section = "config.activation_checkpointing.";
+  TrainingPlan plan;
+  StrategyArguments of_class;
+  of_class.set("partition_activations", true);
+  of_class.set("cpu_checkpointing", true);
+  StrategyArguments of_config;
+  of_config.set("config.zero_optimization.stage", int64_t{2});
+  of_config.set(section + "partition_activations", true);
+  const auto noted = deepspeed().without_effect(plan, of_class);
+  REQUIRE(noted.size() == 2);
+  CHECK(noted[0].first == "partition_activations");
+  CHECK(noted[1].first == "cpu_checkpointing");
+  const auto configured = deepspeed().without_effect(plan, of_config);
+  REQUIRE(configured.size() == 1);
+  CHECK(configured[0].first == section + "partition_activations");
+  CHECK_NOTHROW(made("activation_checkpointing.partition_activations", true));
+  CHECK_NOTHROW(made("activation_checkpointing.number_checkpoints", int64_t{4}));
+  try {
+    made("activation_checkpointing.contiguous_memory_optimization", true);
+    FAIL("configure() asserts partitioned activations");
+  } catch (const RefusedArgument& refused) {
+    CHECK(refused.argument() == section + "contiguous_memory_optimization");
+  }
+}
+
 TEST_CASE("what offloads or scales beyond what DeepSpeed can is said of its argument") {
   const auto of_class = [](const std::string& name, const StrategyArguments::Value& value) {
     static const Network network = small_network();
@@ -124,8 +152,6 @@ TEST_CASE("what offloads or scales beyond what DeepSpeed can is said of its argu
     arguments.set(name, value);
     return deepspeed().make(plan, arguments);
   };
-  CHECK_THROWS_AS(of_class("partition_activations", true), UnmodelledArgument);
-  CHECK_NOTHROW(of_class("partition_activations", false));
   CHECK_NOTHROW(of_class("offload_optimizer_device", std::string("nvme")));
   CHECK_THROWS_AS(of_class("offload_optimizer_device", std::string("disk")), ArgumentProblem);
   CHECK_THROWS_WITH(of_class("loss_scale", -1.0), Contains("loss_scale must be 0"));
