@@ -74,6 +74,8 @@ struct PeakMoment {
   enum class Phase : uint8_t { set_up, forward, backward, optimizer_step, evaluation, checkpoint };
   Phase phase = Phase::set_up;
   int64_t steps_before = 0;  ///< optimizer steps that the rank had taken
+
+  bool operator==(const PeakMoment&) const = default;
 };
 
 struct RankResults {

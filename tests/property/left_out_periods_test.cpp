@@ -209,6 +209,8 @@ void expect_same(const cli::Results& results, const cli::Results& whole,
   RC_ASSERT(results.samples_missed == whole.samples_missed);
   RC_ASSERT(results.samples_repeated == whole.samples_repeated);
   for (size_t rank = 0; rank < whole.ranks.size(); ++rank) {
+    RC_ASSERT(results.ranks[rank].peak_at == whole.ranks[rank].peak_at);
+    RC_ASSERT(results.ranks[rank].host_peak_at == whole.ranks[rank].host_peak_at);
     RC_ASSERT(!steps_exchange_alike ||
               results.ranks[rank].transfers == whole.ranks[rank].transfers);
   }
