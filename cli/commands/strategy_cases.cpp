@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cli/commands/case_request.hpp"
 #include "cli/input_files.hpp"
@@ -18,31 +19,59 @@ namespace lockstep::cli {
 
 namespace {
 
+/// A row of the table of all strategies, for one case.
+struct KnownStrategy {
+  std::string name;  ///< its label before the case's optimizer changed it
+  ComparedStrategy compared;
+};
+
 // "ddp,{FSDPStrategy: {auto_wrap_policy: blocks, cpu_offload: true}}": commas inside of braces and
 // brackets separate arguments.
-std::vector<ComparedStrategy> named_in(const std::string& list) {
-  std::vector<ComparedStrategy> named;
-  std::string text;
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts(1);
   int depth = 0;
-  const auto end = [&] {
-    const size_t first = text.find_first_not_of(' ');
-    const std::string name = first == std::string::npos
-                                 ? ""
-                                 : text.substr(first, text.find_last_not_of(' ') + 1 - first);
-    if (!name.empty() && std::ranges::find(named, name, &ComparedStrategy::label) == named.end()) {
-      named.push_back({name, name});
-    }
-    text.clear();
-  };
   for (const char letter : list) {
     depth += letter == '{' || letter == '[' ? 1 : letter == '}' || letter == ']' ? -1 : 0;
     if (letter == ',' && depth == 0) {
-      end();
+      parts.emplace_back();
     } else {
-      text += letter;
+      parts.back() += letter;
     }
   }
-  end();
+  for (std::string& part : parts) {
+    const size_t first = std::min(part.find_first_not_of(' '), part.size());
+    part = part.substr(first, part.find_last_not_of(' ') + 1 - first);
+  }
+  return parts;
+}
+
+// The names of the table may hold commas ("fsdp by blocks, hybrid"): the longest counts. What is
+// none of them is a strategy as a scenario writes it.
+std::vector<ComparedStrategy> named_in(const std::string& list,
+                                       const std::vector<KnownStrategy>& known) {
+  std::vector<ComparedStrategy> named;
+  const std::vector<std::string> parts = parts_of(list);
+  for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+    const KnownStrategy* found = nullptr;
+    std::string text;
+    end = begin + 1;
+    for (size_t behind = begin; behind < parts.size(); ++behind) {
+      text += (text.empty() ? "" : ", ") + parts[behind];
+      const auto row = std::ranges::find_if(known, [&text](const KnownStrategy& one) {
+        return one.name == text || one.compared.label == text;
+      });
+      if (row != known.end()) {
+        found = &*row;
+        end = behind + 1;
+      }
+    }
+    const ComparedStrategy one =
+        found == nullptr ? ComparedStrategy{parts[begin], parts[begin]} : found->compared;
+    if (!one.label.empty() &&
+        std::ranges::find(named, one.label, &ComparedStrategy::label) == named.end()) {
+      named.push_back(one);
+    }
+  }
   return named;
 }
 
@@ -67,7 +96,8 @@ void take_optimizer(const Scenario& scenario, const Version& lightning,
 }
 
 // For the devices, the batches and the precision of the case as it is.
-std::vector<ComparedStrategy> all_for(const CaseSource& source) {
+std::vector<KnownStrategy> all_for(const CaseSource& source) {
+  std::vector<KnownStrategy> all;
   const Collected collected = collect(source);
   for (const Job& job : collected.jobs) {
     if (job.asked && job.scenario->trainer) {
@@ -83,14 +113,27 @@ std::vector<ComparedStrategy> all_for(const CaseSource& source) {
       const LoaderSpec* loader = data && !data->train.empty() ? &data->train.front() : nullptr;
       training.batch_size = loader == nullptr ? 0 : value_or(loader->batch_size, int64_t{1});
       training.narrow = is_mixed ? name_of(precision.activations) : "";
-      std::vector<ComparedStrategy> compared = strategies_to_compare(training);
-      for (ComparedStrategy& strategy : compared) {
-        take_optimizer(*job.scenario, placement.lightning, strategy);
+      for (const ComparedStrategy& strategy : strategies_to_compare(training)) {
+        all.push_back({strategy.label, strategy});
+        take_optimizer(*job.scenario, placement.lightning, all.back().compared);
       }
-      return compared;
+      return all;
     }
   }
-  return strategies_to_compare({});
+  for (const ComparedStrategy& strategy : strategies_to_compare({})) {
+    all.push_back({strategy.label, strategy});
+  }
+  return all;
+}
+
+std::vector<ComparedStrategy> asked_for(const std::string& strategies, const CaseSource& source) {
+  const std::vector<KnownStrategy> known = all_for(source);
+  if (strategies != "all") {
+    return named_in(strategies, known);
+  }
+  std::vector<ComparedStrategy> all;
+  std::ranges::transform(known, std::back_inserter(all), &KnownStrategy::compared);
+  return all;
 }
 
 Answer wrong_use(const std::string& message) {
@@ -138,8 +181,7 @@ StrategyJobs jobs_of(const Request& request, const CaseSource& source,
 Answer compare_strategies(const Request& request, const RehearseRequest& how, Judges judges,
                           const Style& style) {
   const CaseSource source = source_of(request, request.arguments.front());
-  const std::vector<ComparedStrategy> compared =
-      request.strategies == "all" ? all_for(source) : named_in(request.strategies);
+  const std::vector<ComparedStrategy> compared = asked_for(request.strategies, source);
   if (compared.empty()) {
     return wrong_use("--strategies takes names, or all");
   }

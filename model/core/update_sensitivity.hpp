@@ -27,7 +27,10 @@ struct UpdateSensitivity {
   double distance(int64_t element, double relative_error) const {
     const auto index = static_cast<size_t>(element);
     const double per_error = index < by_error.size() ? by_error[index] : 0;
-    return std::min(per_error * relative_error * largest_gradient, at_most);
+    const double per_relative = per_error * largest_gradient;
+    // The relative error may be infinite (a chain too long for the type): of nothing, it is
+    // nothing.
+    return per_relative == 0 ? 0 : std::min(per_relative * relative_error, at_most);
   }
 };
 

@@ -36,6 +36,7 @@ struct PlainValue {
 struct PlainEntry {
   std::string key;
   PlainValue value;
+  SourcePlace key_place{};
 };
 
 /// "25", "[1, 2]", "{monitor: val_loss}": as YAML in flow style.

@@ -14,17 +14,23 @@ namespace lockstep {
 /// with the strategy as a whole.
 class ArgumentProblem : public std::invalid_argument {
  public:
+  enum class Part : uint8_t { value, name };
+
   explicit ArgumentProblem(const std::string& message, std::string argument = "",
-                           std::string remedy = "")
+                           std::string remedy = "", Part part = Part::value)
       : std::invalid_argument(message),
         argument_(std::move(argument)),
-        remedy_(std::move(remedy)) {}
+        remedy_(std::move(remedy)),
+        part_(part) {}
   const std::string& argument() const { return argument_; }
   const std::string& remedy() const { return remedy_; }
+  /// What is wrong of the argument: its name, where it should not be there.
+  Part part() const { return part_; }
 
  private:
   std::string argument_;
   std::string remedy_;
+  Part part_ = Part::value;
 };
 
 /// An argument that the framework takes and that is not modelled here.

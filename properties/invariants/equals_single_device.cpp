@@ -170,7 +170,9 @@ double relative_error(const EqualityRule& rule, DType dtype) {
 }  // namespace
 
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude) {
-  return rule.operations == 0 ? 0 : relative_error(rule, dtype) * magnitude;
+  // What is 0 has no rounding, also where its chain is so long that the relative error is infinite.
+  const bool is_exact = rule.operations == 0 || magnitude == 0;
+  return is_exact ? 0 : relative_error(rule, dtype) * magnitude;
 }
 
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,

@@ -47,10 +47,12 @@ std::set<SiteId> unknown_sites(const Scenario& scenario) {
 }
 
 bool Exploration::must_stop() {
-  if (deadline != nullptr &&
-      steps.fetch_add(1, std::memory_order_relaxed) % steps_between_looks == 0 &&
-      deadline->passed()) {
-    deadline_passed = true;
+  if (deadline != nullptr) {
+    const uint32_t before = steps.fetch_add(1, std::memory_order_relaxed);
+    if (!deadline->allows(int64_t{before} + 1) ||
+        (before % steps_between_looks == 0 && deadline->passed())) {
+      deadline_passed = true;
+    }
   }
   return deadline_passed;
 }

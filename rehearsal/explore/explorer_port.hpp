@@ -27,7 +27,7 @@ struct Exploration {
   std::atomic<bool> deadline_passed = false;
   std::atomic<uint32_t> steps = 0;  ///< of all ranks: each of many ranks may take few
 
-  /// Looks at the clock now and then.
+  /// Looks at the clock now and then, and counts calls.
   bool must_stop();
 };
 

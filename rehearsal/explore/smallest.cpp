@@ -15,6 +15,9 @@ constexpr int64_t variants_max = 40;
 constexpr int64_t schedules_of_variant_max = 64;
 // A scenario of more operations than this is not run dozens of times for a shorter example.
 constexpr int64_t operations_max = 200'000;
+// A variant may take longer than the original (more epochs until max_steps, fewer of them alike):
+// beyond this many calls of ranks, and beyond the original's, it is no smaller example.
+constexpr int64_t calls_of_any_variant = 10'000;
 
 void add_below(std::vector<Setting>& candidates, const std::string& name, int64_t current,
                int64_t smallest) {
@@ -63,6 +66,9 @@ std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsa
     return "";
   }
   tell(request.progress.get(), "looking for a smaller example");
+  const Deadline limits = (request.deadline ? *request.deadline : Deadline())
+                              .with_calls_at_most(std::max(
+                                  rehearsal.run.result.simulated_operations, calls_of_any_variant));
   const StillShows still_shows = [&](std::span<const Setting> settings) {
     std::vector<std::string> set;
     for (const Setting& setting : settings) {
@@ -72,9 +78,8 @@ std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsa
     if (!loaded.ok()) {
       return false;
     }
-    const Explored variant =
-        explore(loaded.scenarios.front(),
-                {World::simulated, schedules_of_variant_max, true, request.deadline.get()});
+    const Explored variant = explore(loaded.scenarios.front(),
+                                     {World::simulated, schedules_of_variant_max, true, &limits});
     return std::any_of(variant.findings.begin(), variant.findings.end(),
                        [&](const Finding& other) { return same_defect(finding, other); });
   };

@@ -10,8 +10,9 @@
 
 namespace lockstep::cli {
 
-/// What one case may use up: time, and memory for values. The answer is undecided, never a verdict,
-/// once a limit is reached or the user has interrupted the command. Copies share the interruption.
+/// What one case may use up: time, memory for values, and calls of ranks. The answer is undecided,
+/// never a verdict, once a limit is reached or the user has interrupted the command. Copies share
+/// the interruption.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,6 +35,14 @@ class Deadline {
     other.values_ = std::make_shared<ValueMemory>(values_->most());
     return other;
   }
+  /// Returns the same limits, of which each run ends after so many operations and choices of ranks.
+  Deadline with_calls_at_most(int64_t calls) const {
+    Deadline other = *this;
+    other.calls_max_ = calls;
+    return other;
+  }
+  /// Whether a run whose ranks have made so many calls goes on.
+  bool allows(int64_t calls) const { return !calls_max_ || calls <= *calls_max_; }
 
   bool passed() const { return interrupted() || (at_ && Clock::now() >= *at_); }
   std::optional<Clock::time_point> at() const { return at_; }
@@ -50,6 +59,7 @@ class Deadline {
 
  private:
   std::optional<Clock::time_point> at_;
+  std::optional<int64_t> calls_max_;
   std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<ValueMemory> values_;
 };

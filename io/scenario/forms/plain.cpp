@@ -59,7 +59,7 @@ std::optional<PlainValue> read_plain(Reader& reader, const Node& node, std::stri
       PlainValue::Map map;
       for (const Entry& entry : node.entries) {
         if (auto value = read_plain(reader, *entry.value, entry.key)) {
-          map.push_back({entry.key, std::move(*value)});
+          map.push_back({entry.key, std::move(*value), reader.place(entry.mark)});
         }
       }
       return PlainValue{std::move(map), reader.place(node)};

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "io/scenario/load/digest.hpp"
+#include "io/scenario/load/json_places.hpp"
 
 namespace lockstep {
 
@@ -47,9 +48,9 @@ class Limits {
   std::string duplicate_;
 };
 
-PlainValue plain_from(const json& value, const SourcePlace& place) {
+PlainValue plain_from(const json& value, const JsonPlaces& places, JsonPlaces::Path& path) {
   PlainValue plain;
-  plain.place = place;
+  plain.place = places.of_value(path);
   if (value.is_boolean()) {
     plain.value = value.get<bool>();
   } else if (value.is_number_integer()) {
@@ -61,13 +62,15 @@ PlainValue plain_from(const json& value, const SourcePlace& place) {
   } else if (value.is_array()) {
     PlainValue::List list;
     for (const json& each : value) {
-      list.push_back(plain_from(each, place));
+      list.push_back(plain_from(each, places, path));
     }
     plain.value = std::move(list);
   } else if (value.is_object()) {
     PlainValue::Map map;
     for (const auto& [key, each] : value.items()) {
-      map.push_back({key, plain_from(each, place)});
+      path.push_back(key);
+      map.push_back({key, plain_from(each, places, path), places.of_key(path)});
+      path.pop_back();
     }
     plain.value = std::move(map);
   }
@@ -136,7 +139,9 @@ std::optional<PlainValue> ConfigFiles::read_object(const std::string& path,
   }
   digest_ = digest_with(digest_, text);
   loaded_.files.push_back(name);
-  return plain_from(parsed.value, place);
+  loaded_.sources[name] = text;
+  JsonPlaces::Path keys;
+  return plain_from(parsed.value, JsonPlaces(name, text), keys);
 }
 
 void ConfigFiles::read_model(ModelSpec& model) {
@@ -145,8 +150,8 @@ void ConfigFiles::read_model(ModelSpec& model) {
         read_object(model.hf->value, model.hf->place, {"a configuration of Hugging Face"});
     const auto* map = held ? held->get_if<PlainValue::Map>() : nullptr;
     for (size_t i = 0; map != nullptr && i < map->size(); ++i) {
-      const auto& [key, value] = (*map)[i];
-      model.config.push_back({key, value, model.hf->place});
+      const PlainEntry& entry = (*map)[i];
+      model.config.push_back({entry.key, entry.value, model.hf->place});
     }
   }
   for (NamedModel& module : model.modules) {

@@ -6,6 +6,7 @@
 #include "model/trainer/loop/repeated_batches.hpp"
 #include "model/trainer/loop/repeated_epochs.hpp"
 #include "model/trainer/loop/schedule_end.hpp"
+#include "model/trainer/loop/steps_come.hpp"
 #include "model/trainer/loop/validation_interval.hpp"
 
 namespace lockstep {
@@ -174,6 +175,7 @@ Program FitLoop::set_up() {
     co_await training_.collectives().reduce_length(available_batches_, sites.loader_length);
   }
   check_validation_interval(settings_, available_batches_, loader().iterable);
+  check_steps_come(training_.program(), available_batches_);
   val_check_batch_ =
       settings_.val_check_interval.batches != TrainerSettings::no_limit
           ? settings_.val_check_interval.batches

@@ -126,12 +126,18 @@ std::vector<KnownDifference> TrainedModel::known_differences(const std::optional
   if (micro_batches == 0 || window == 1) {
     return known;
   }
-  known.push_back({fmt::format("the loss of a micro-batch is divided by accumulate_grad_batches "
-                               "twice, by Lightning and by the strategy's engine: gradients are "
-                               "1/{} of what they should be",
-                               window),
-                   "accumulate by hand (automatic_optimization: false), where the engine does not "
-                   "divide, or use Adam, whose steps do not depend on the scale"});
+  const bool feels_scale =
+      std::ranges::any_of(program_.plan.optimizers, [](const OptimizerPlan& optimizer) {
+        return optimizer.kind == OptimizerKind::sgd || optimizer.kind == OptimizerKind::asgd;
+      });
+  known.push_back(
+      {fmt::format("the loss of a micro-batch is divided by accumulate_grad_batches "
+                   "twice, by Lightning and by the strategy's engine: gradients are "
+                   "1/{} of what they should be",
+                   window),
+       std::string("accumulate by hand (automatic_optimization: false), where the "
+                   "engine does not divide") +
+           (feels_scale ? ", or use Adam, whose steps do not depend on the scale" : "")});
   if (steps * window != micro_batches) {
     known.push_back(
         {"the engine counts micro-batches over all epochs, and does not step at the "

@@ -54,6 +54,7 @@ struct TrainerSettings {
   GradientClipping gradient_clipping;
   bool automatic_optimization = true;
   bool inject_sampler = true;
+  bool ends_by_steps_alone = false;  ///< max_steps: no epoch is the last, and nothing stops it
   bool fast_dev_run = false;
   int64_t log_every_n_steps = 50;
   bool has_logger = true;

@@ -17,14 +17,18 @@ namespace {
 using Kind = Problem::Kind;
 
 // By the name that StrategyArguments gives it: "config.zero_optimization.stage".
-SourcePlace place_of_argument(const Object& strategy, const std::string& name) {
+SourcePlace place_of_argument(const Object& strategy, const std::string& name,
+                              ArgumentProblem::Part part = ArgumentProblem::Part::value) {
   for (const ObjectArgument& argument : strategy.arguments) {
     if (argument.name == name) {
       return argument.place;
     }
     if (name.starts_with(argument.name + ".")) {
-      const PlainValue* value = find_argument_value(strategy, name);
-      return value == nullptr ? argument.place : value->place;
+      const PlainEntry* entry = find_argument_entry(strategy, name);
+      if (entry != nullptr && part == ArgumentProblem::Part::name && entry->key_place.line > 0) {
+        return entry->key_place;
+      }
+      return entry == nullptr ? argument.place : entry->value.place;
     }
   }
   return strategy.place;
@@ -67,15 +71,17 @@ struct Made {
   std::unique_ptr<Strategy> strategy{};  ///< null: there is a problem
   Problem problem{};
   std::string argument{};  ///< that the problem is about; empty: none
+  ArgumentProblem::Part part = ArgumentProblem::Part::value;
 };
 
 Made make_strategy(const StrategyEntry& entry, const TrainingPlan& plan,
                    const StrategyArguments& arguments) {
   const auto refuse = [](Kind kind, const ArgumentProblem& error, const std::string& code = "") {
-    return Made{nullptr, {kind, {}, error.what(), error.remedy(), code}, error.argument()};
+    return Made{
+        nullptr, {kind, {}, error.what(), error.remedy(), code}, error.argument(), error.part()};
   };
   try {
-    return {entry.make(plan, arguments)};
+    return {.strategy = entry.make(plan, arguments)};
   } catch (const UnmodelledArgument& error) {
     return refuse(Kind::unsupported, error);
   } catch (const RefusedArgument& error) {
@@ -98,7 +104,7 @@ void name_wrong_arguments(Preparation& preparation, const StrategyEntry& entry,
     if (is_last && !is_first) {
       return;
     }
-    made.problem.place = place_of_argument(strategy, made.argument);
+    made.problem.place = place_of_argument(strategy, made.argument, made.part);
     preparation.problems.push_back(made.problem);
     if (is_last) {
       return;

@@ -102,11 +102,13 @@ void check_interval(Preparation& preparation, const TrainerSpec& trainer) {
   }
 }
 
-void check_end(Preparation& preparation, const TrainerSettings& settings) {
+void check_end(Preparation& preparation, TrainerSettings& settings) {
   const TrainerSpec& trainer = *preparation.scenario->trainer;
-  if (settings.max_epochs == TrainerSettings::no_limit &&
-      settings.max_steps == TrainerSettings::no_limit && settings.limit_train.allows_any() &&
-      !may_end(*preparation.scenario)) {
+  if (settings.max_epochs != TrainerSettings::no_limit || may_end(*preparation.scenario)) {
+    return;
+  }
+  settings.ends_by_steps_alone = settings.max_steps != TrainerSettings::no_limit;
+  if (!settings.ends_by_steps_alone && settings.limit_train.allows_any()) {
     add_problem(
         preparation, Kind::invalid, trainer.max_epochs->place,
         "this training never ends: nothing limits its epochs or steps, and nothing stops it",

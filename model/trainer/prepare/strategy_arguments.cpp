@@ -97,15 +97,12 @@ bool add_named_ranks(const PlainValue& value, std::vector<int64_t>& ranks) {
 
 namespace {
 
-const PlainValue* find_below(const PlainValue& value, std::string_view name) {
-  if (name.empty()) {
-    return &value;
-  }
+const PlainEntry* find_below(const PlainValue& value, std::string_view name) {
   const PlainValue::Map* map = value.get_if<PlainValue::Map>();
   for (size_t i = 0; map != nullptr && i < map->size(); ++i) {
     const PlainEntry& entry = (*map)[i];
     if (name == entry.key) {
-      return &entry.value;
+      return &entry;
     }
     if (name.starts_with(entry.key + ".")) {
       return find_below(entry.value, name.substr(entry.key.size() + 1));
@@ -121,6 +118,13 @@ const PlainValue* find_argument_value(const Object& strategy, const std::string&
     if (argument.name == name) {
       return &argument.value;
     }
+  }
+  const PlainEntry* entry = find_argument_entry(strategy, name);
+  return entry == nullptr ? nullptr : &entry->value;
+}
+
+const PlainEntry* find_argument_entry(const Object& strategy, const std::string& name) {
+  for (const ObjectArgument& argument : strategy.arguments) {
     if (name.starts_with(argument.name + ".")) {
       return find_below(argument.value, std::string_view(name).substr(argument.name.size() + 1));
     }

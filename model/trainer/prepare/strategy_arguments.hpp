@@ -18,6 +18,9 @@ void remove_argument(const std::string& name, StrategyArguments& arguments);
 /// By the name that StrategyArguments has: "config.optimizer.params.lr". Null: it is not there.
 const PlainValue* find_argument_value(const Object& strategy, const std::string& name);
 
+/// The same with its key, of what a map holds; null also where no map holds it.
+const PlainEntry* find_argument_entry(const Object& strategy, const std::string& name);
+
 /// What an object of a strategy says.
 StrategyArguments strategy_arguments_of(const Object& strategy);
 

@@ -27,17 +27,32 @@ std::vector<size_t> in_round_robin(const std::vector<size_t>& parameters, int32_
   return reordered;
 }
 
-PartitionReductionOptions reduction_options(const DeepSpeedOptions& options) {
+// stage_1_and_2.py: average_tensor, and buffered_reduce_fallback where no buffer holds gradients.
+// Up to 0.12.3 each slice of a rank goes by itself; 0.12.4 has use_multi_rank_bucket_allreduce,
+// whose other way reduced nothing before allreduce_bucket of 0.13.0 heeded the rank.
+PartitionReductionOptions::Call call_of(const DeepSpeedOptions& options, const Version& release) {
   using Call = PartitionReductionOptions::Call;
+  if (!options.reduce_scatter || !options.contiguous_gradients) {
+    return Call::all_reduce;
+  }
+  if (release < Version{0, 12, 4}) {
+    return Call::reduce_of_slices;
+  }
+  if (options.use_multi_rank_bucket_allreduce) {
+    return Call::all_reduce_of_parts;
+  }
+  return release < Version{0, 13, 0} ? Call::all_reduce_of_owners : Call::reduce_to_owners;
+}
+
+PartitionReductionOptions reduction_options(const DeepSpeedOptions& options,
+                                            const Version& release) {
   PartitionReductionOptions reduction;
   reduction.bucket_elements = options.reduce_bucket_size;
   reduction.during_backward = options.stage == 2 || options.overlap_comm;
   reduction.at_boundary_only = options.stage == 1;
   reduction.overlap_comm = options.overlap_comm;
   reduction.contiguous_gradients = options.contiguous_gradients;
-  reduction.call = !options.reduce_scatter                   ? Call::all_reduce
-                   : options.use_multi_rank_bucket_allreduce ? Call::all_reduce_of_parts
-                                                             : Call::reduce_to_owners;
+  reduction.call = call_of(options, release);
   reduction.communicated = options.communication_data_type;
   return reduction;
 }
@@ -121,7 +136,8 @@ Program DeepSpeedPartitioned::setup(Rank& rank, Stage stage) {
   }
   if (stage == Stage::fit) {
     partition_->forget_optimizer(rank);
-    reduction_.emplace(replica(), *partition_, reduction_options(options_));
+    reduction_.emplace(replica(), *partition_,
+                       reduction_options(options_, replica().plan().deepspeed));
   } else {
     reduction_.reset();
   }
@@ -280,6 +296,7 @@ Task<Bytes> DeepSpeedPartitioned::save_checkpoint(Rank& rank, CheckpointRequest 
                                                   SiteId site) {
   EngineCheckpoint saved;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
+  saved.compares_tags = options_.compares_tags;
   const ModelBytes all = model_bytes(replica(), computing_plan());
   const Bytes left_out = options_.saves_frozen ? Bytes{} : all.frozen;
   saved.model = rank.id() == 0 ? all.weights - left_out : Bytes{};

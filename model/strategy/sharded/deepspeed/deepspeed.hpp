@@ -37,6 +37,7 @@ struct EngineCheckpoint {
   Bytes partition{};      ///< of the optimizer
   bool is_parted = true;  ///< ZeRO: every rank writes a partition
   bool barrier_is_all_reduce = true;
+  bool compares_tags = true;  ///< `checkpoint.tag_validation` is not Ignore
 };
 /// engine.py, save_checkpoint, but for the barrier at its end: all ranks compare the name, rank 0
 /// writes the model, and where the optimizer is partitioned every rank its part. Returns the bytes

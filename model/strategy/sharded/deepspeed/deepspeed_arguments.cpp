@@ -14,6 +14,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
+#include "model/strategy/sharded/deepspeed/later_keys.hpp"
 #include "model/strategy/sharded/deepspeed/optimizer_checks.hpp"
 #include "model/strategy/sharded/deepspeed/removed_keys.hpp"
 #include "model/strategy/strategy_steps.hpp"
@@ -195,6 +196,12 @@ std::vector<std::pair<std::string, std::string>> without_effect(
     } else if (options.drive.optimizer && options.stage != 3) {
       found.emplace_back(zero + "offload_optimizer.device", not_to_the_drive);
     }
+    if (const char* logger = "config.comms_logger.enabled";
+        arguments.has(logger) && arguments.boolean(logger, false)) {  // comm.py, timed_op
+      found.emplace_back(logger,
+                         "`comms_logger` makes the host wait for every collective, which times "
+                         "here are without");
+    }
     if (options.second_partition_ranks > 1 && options.stage != 3) {
       found.emplace_back(zero + "zero_hpz_partition_size",
                          "`zero_hpz_partition_size` has no effect: stage 3 alone gathers "
@@ -292,6 +299,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
   }
   if (is_configured) {
     check_removed_keys(plan, arguments);
+    check_later_keys(plan, arguments);
   }
   DeepSpeedOptions options = options_from(arguments);
   options.saves_frozen = !StrategyArgumentReader(arguments, deepspeed_arguments())

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/strategy/sharded/deepspeed/configuration_section.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_keys.hpp"
@@ -170,6 +171,21 @@ LossScaler::Options loss_scale_of(const StrategyArguments& arguments,
   return options;
 }
 
+// runtime/config.py, get_checkpoint_tag_validation_mode. Warn and Fail differ in what follows from
+// names that differ, which they do not here.
+bool compares_tags(const Configuration& configuration) {
+  const std::string key = "checkpoint.tag_validation";
+  const std::string mode = in_lower_case(configuration.text(key, "warn"));
+  if (mode != "warn" && mode != "fail" && mode != "ignore") {
+    throw RefusedArgument(
+        fmt::format("DeepSpeedConfigError: Checkpoint config contains invalid tag_validation "
+                    "value of {}",
+                    mode),
+        "config." + key, "write Warn, Ignore or Fail");
+  }
+  return mode != "ignore";
+}
+
 }  // namespace
 
 DeepSpeedOptions deepspeed_configuration(const StrategyArguments& given) {
@@ -202,6 +218,7 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& given) {
       1, configuration.integer(zero + "zero_hpz_partition_size", options.second_partition_ranks));
   set_offload(configuration, options);
   options.loss_scale = loss_scale_of(arguments, configuration);
+  options.compares_tags = compares_tags(configuration);
   if (configuration.has("gradient_clipping")) {
     const double limit = configuration.number("gradient_clipping", 0);
     options.clipping =

@@ -40,7 +40,8 @@ struct DeepSpeedOptions {
   bool offloads_parameters = false;
   DriveOptions drive;  ///< of what is offloaded further
 
-  bool saves_frozen = true;  ///< not `exclude_frozen_parameters` of save_checkpoint
+  bool compares_tags = true;  ///< of checkpoints, among all ranks
+  bool saves_frozen = true;   ///< not `exclude_frozen_parameters` of save_checkpoint
 
   LossScaler::Options loss_scale;
   /// `gradient_clipping` of the configuration, where it has one: Lightning fills in the Trainer's

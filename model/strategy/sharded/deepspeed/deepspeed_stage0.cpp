@@ -117,6 +117,7 @@ Task<Bytes> DeepSpeedReplicated::save_checkpoint(Rank& rank, CheckpointRequest r
   EngineCheckpoint saved;
   saved.is_parted = false;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
+  saved.compares_tags = options_.compares_tags;
   const ModelBytes all = model_bytes(replica(), computing_plan());
   const Bytes left_out = options_.saves_frozen ? Bytes{} : all.frozen;
   saved.model = rank.id() == 0 ? all.weights - left_out + all.optimizer_state : Bytes{};

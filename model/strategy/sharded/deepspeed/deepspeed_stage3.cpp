@@ -357,6 +357,7 @@ Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest requ
   fetcher_->release_all(rank);
   EngineCheckpoint saved;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
+  saved.compares_tags = options_.compares_tags;
   for (const Replica::Buffer& buffer : replica_.buffers()) {
     saved.model += buffer.value.bytes();
   }

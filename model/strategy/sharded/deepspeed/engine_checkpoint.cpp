@@ -25,7 +25,9 @@ Task<Bytes> save_engine_checkpoint(Rank& rank, EngineCheckpoint saved, Checkpoin
                                    SiteId site) {
   co_await send_path(rank, request, site);
   co_await framework_barrier(rank, world_group, saved.barrier_is_all_reduce, site);
-  co_await agree_on_tag(rank, site);
+  if (saved.compares_tags) {
+    co_await agree_on_tag(rank, site);
+  }
   co_await write_file(rank, saved.model, request, 1, site);
   if (saved.is_parted) {
     for (int32_t turn = 0; turn < rank.world_size(); ++turn) {

@@ -72,9 +72,11 @@ std::vector<std::vector<PartitionReduction::Part>> PartitionReduction::calls_of(
       merged.push_back(part);
     }
   }
+  const bool is_of_owners =
+      options_.call == Call::reduce_to_owners || options_.call == Call::all_reduce_of_owners;
   const auto open_for = [&](int32_t owner) {
-    for (size_t call = calls.size(); call-- > 0;) {
-      const bool is_same = options_.call != Call::reduce_to_owners || owner_of_call[call] == owner;
+    for (size_t call = options_.call == Call::reduce_of_slices ? 0 : calls.size(); call-- > 0;) {
+      const bool is_same = !is_of_owners || owner_of_call[call] == owner;
       if (is_same && (options_.call == Call::all_reduce ||
                       elements_of_call[call] <= options_.bucket_elements)) {
         return call;
@@ -145,7 +147,8 @@ void PartitionReduction::reduce_parts(Rank& rank, const std::vector<Part>& parts
   }
   const CommunicationOptions options{
       communication_stream, {rank.event({compute_stream, {}, site})}, site_id(reduce_bucket_site)};
-  reduced_ = options_.call == PartitionReductionOptions::Call::reduce_to_owners
+  using Call = PartitionReductionOptions::Call;
+  reduced_ = options_.call == Call::reduce_to_owners || options_.call == Call::reduce_of_slices
                  ? rank.reduce(world_group, packed, Reduction::sum, parts.front().owner, options)
                  : rank.all_reduce(world_group, packed, Reduction::sum, options);
   exchanged_bytes_.push_back(packed.bytes());

@@ -18,9 +18,12 @@ struct PartitionReductionOptions {
   bool overlap_comm = false;  ///< a second bucket fills while the first is being reduced
   bool contiguous_gradients = true;
   enum class Call : uint8_t {
-    all_reduce_of_parts,  ///< parts of the ranks one behind the other, split at the bucket's size
-    reduce_to_owners,     ///< a reduce for each rank whose partition is in the bucket
-    all_reduce,           ///< the bucket as it is
+    all_reduce_of_parts,   ///< parts of the ranks one behind the other, split at the bucket's size
+    reduce_to_owners,      ///< a reduce for each rank whose partition is in the bucket
+    all_reduce_of_owners,  ///< as many calls, of which every rank gets the sum
+    reduce_of_slices,  ///< a reduce for each slice of one rank, neighbours in the bucket counting
+                       ///< as one
+    all_reduce,        ///< the bucket as it is
   };
   Call call = Call::all_reduce_of_parts;
   std::optional<DType> communicated;  ///< none: the type of the gradients

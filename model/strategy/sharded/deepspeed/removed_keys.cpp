@@ -51,7 +51,7 @@ void check_removed_keys(const TrainingPlan& plan, const StrategyArguments& argum
           fmt::format("DeepSpeedConfigError: `{}` has been removed, and DeepSpeed from 0.19.7 on "
                       "refuses the key whatever it says, also `enabled: false`",
                       removed.name),
-          found->first, std::string(removed.instead));
+          found->first, std::string(removed.instead), ArgumentProblem::Part::name);
     }
   }
 }

@@ -77,6 +77,10 @@ constexpr std::string_view nested_names[] = {
     "mixed_precision._module_classes_to_ignore",
 };
 constexpr std::string_view unmodelled_names[] = {
+    "auto_wrap_policy.size_based_auto_wrap_policy.force_leaf_modules",
+    "auto_wrap_policy.size_based_auto_wrap_policy.exclude_wrap_modules",
+    "activation_checkpointing_policy.size_based_auto_wrap_policy.force_leaf_modules",
+    "activation_checkpointing_policy.size_based_auto_wrap_policy.exclude_wrap_modules",
     "activation_checkpointing_policy.size_based_auto_wrap_policy.min_num_params",
     "mixed_precision.keep_low_precision_grads"};
 

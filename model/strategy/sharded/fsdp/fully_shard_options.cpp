@@ -24,6 +24,7 @@ constexpr std::string_view known_names[] = {
     "fully_shard.mesh",
     "fully_shard.ignored_params",
     "fully_shard.offload_policy",
+    "fully_shard.offload_policy.OffloadPolicy",
     "fully_shard.offload_policy.CPUOffloadPolicy",
     "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
 constexpr std::string_view unmodelled_module_names[] = {"fully_shard.shard_placement_fn"};
@@ -74,13 +75,19 @@ void set_reshard(const FullyShardCaller& caller, const StrategyArguments& argume
   options.reshard_to = static_cast<int32_t>(ranks);
 }
 
-// Whether host memory is pinned changes nothing here.
+// Whether host memory is pinned changes nothing here. OffloadPolicy, torch's default, offloads
+// nothing (torch/distributed/fsdp/_fully_shard/_fsdp_api.py).
 bool offloads(const StrategyArguments& arguments) {
   const std::string policy = "fully_shard.offload_policy";
+  if (arguments.find(policy + ".OffloadPolicy") != nullptr ||
+      (arguments.has(policy) && arguments.text(policy, "") == "OffloadPolicy")) {
+    return false;
+  }
   const bool is_object = arguments.find(policy + ".CPUOffloadPolicy") != nullptr ||
                          arguments.has(policy + ".CPUOffloadPolicy.pin_memory");
   if (!is_object && arguments.has(policy) && arguments.text(policy, "") != "CPUOffloadPolicy") {
-    throw ArgumentProblem("fully_shard.offload_policy is null or CPUOffloadPolicy", policy);
+    throw ArgumentProblem("fully_shard.offload_policy is null, OffloadPolicy or CPUOffloadPolicy",
+                          policy);
   }
   return is_object || arguments.has(policy);
 }

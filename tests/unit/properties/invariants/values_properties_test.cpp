@@ -95,6 +95,28 @@ TEST_CASE("numbers that overflowed in both runs are not compared with each other
   CHECK_FALSE(beyond_rounding(1, 2, 1));
 }
 
+TEST_CASE("zeros of two types are equal after more operations than the type has digits for") {
+  // 276 operations in bf16: n u = 276 / 256 is above 1, so gamma is infinite, and times 0 a NaN.
+  const EqualityRule rule{276};
+  UpdateSensitivity still;
+  still.by_error = {0};
+  still.largest_gradient = 1;
+  still.at_most = 0.5;
+  CHECK(rounding_bound(rule, DType::bf16, 0) == 0);
+  CHECK(rounding_bound(rule, DType::bf16, 0, &still, 0) == 0);
+  CHECK(std::isinf(rounding_bound(rule, DType::bf16, 1, &still, 0)));
+  still.largest_gradient = 0;
+  still.by_error = {1024};
+  CHECK(rounding_bound(rule, DType::bf16, 0, &still, 0) == 0);
+  CHECK_FALSE(beyond_rounding(-0.0, 0.0, 0));
+  const std::vector<NamedValues> single = {{"bias", 0, Values::of(DType::bf16, {0})}};
+  const std::vector<NamedValues> wide = {{"bias", 0, Values::of(DType::fp32, {0})}};
+  CHECK(equals_single_device(wide, single, rule).empty());
+  const std::vector<NamedValues> other = {{"bias", 0, Values::of(DType::fp32, {1})}};
+  const EqualityRule short_chain{16};
+  CHECK(equals_single_device(other, single, short_chain).size() == 1);
+}
+
 TEST_CASE("padding of a sampler repeats samples") {
   // 5 samples on 2 ranks: 3 each, the first is taken twice.
   const std::vector<RankSamples> padded = {{0, 0, {0, 2, 4}}, {1, 0, {1, 3, 0}}};

@@ -54,7 +54,9 @@ TEST_CASE("a misspelt key of a DeepSpeed configuration is answered with the key 
         "did you mean `zero_optimization.offload_optimizer.device`?");
   CHECK(remedy("gradient_cliping") == "did you mean `gradient_clipping`?");
   CHECK(remedy("stage") == "did you mean `zero_optimization.stage`?");  // its group is missing
-  CHECK(remedy("bf16.on") == "`bf16` holds enabled");
+  CHECK(remedy("bf16.on") ==
+        "`bf16` holds enabled, immediate_grad_update, check_grad_overflow, "
+        "bf16_master_weights_and_grads, bf16_optimizer_states");
   CHECK(remedy("learning_rate") == "");
 }
 

@@ -11,11 +11,12 @@ namespace engine_accumulation_test {
 
 namespace {
 
-Ran trained(const std::string& strategy, const std::string& lr, const std::string& program = "") {
+Ran trained(const std::string& strategy, const std::string& lr, const std::string& program = "",
+            const std::string& optimizer = "SGD") {
   Ran ran = run_text(
       "version: 1\nmodel: {input: [1], layers: [{Linear: {in_features: 1, out_features: 1, bias: "
-      "false}}], loss: MSELoss}\noptimizer: {SGD: {lr: " +
-          lr +
+      "false}}], loss: MSELoss}\noptimizer: {" +
+          optimizer + ": {lr: " + lr +
           "}}\ntrainer: {accelerator: gpu, devices: 2, max_epochs: 3, accumulate_grad_batches: 3, "
           "enable_checkpointing: false, num_sanity_val_steps: 0, use_distributed_sampler: false, "
           "strategy: " +
@@ -77,6 +78,16 @@ TEST_CASE("stage 1 reduces where the engine steps, stage 2 in every micro-batch"
     return count(trained(strategy, "1.0").result, 0, OpKind::all_reduce);
   };
   CHECK(reductions("deepspeed_stage_2") - reductions("deepspeed_stage_1") == 12 - 4);
+}
+
+TEST_CASE("who trains with Adam is not told to use Adam") {
+  const auto remedy = [](const std::string& optimizer) {
+    const Ran ran = trained("deepspeed_stage_2", "0.1", "", optimizer);
+    return ran.log(0).known_differences.at(0).remedy;
+  };
+  CHECK(remedy("SGD").find("or use Adam") != std::string::npos);
+  CHECK(remedy("AdamW").find("Adam") == std::string::npos);
+  CHECK(remedy("AdamW").find("accumulate by hand") == 0);
 }
 
 }  // namespace engine_accumulation_test

@@ -240,7 +240,8 @@ TEST_CASE("values of FSDPStrategy may be written as a script writes them") {
   CHECK(of_fsdp2("fully_shard.mp_policy.MixedPrecisionPolicy.reduce_dtype",
                  std::string("torch.float32")) == "");
   CHECK(of_fsdp2("fully_shard.offload_policy.CPUOffloadPolicy.pin_memory", true) == "");
-  CHECK(of_fsdp2("fully_shard.offload_policy", std::string("OffloadPolicy")) != "");
+  CHECK(of_fsdp2("fully_shard.offload_policy", std::string("OffloadPolicy")) == "");
+  CHECK(of_fsdp2("fully_shard.offload_policy", std::string("NoPolicy")) != "");
 }
 
 TEST_CASE("what is wrong with an argument names it and the nearest value") {
