@@ -1,6 +1,7 @@
 #include "sim/known_states.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::sim {
 
@@ -76,6 +77,23 @@ const KnownStates::Transition* KnownStates::transition(size_t from, const Period
   return nullptr;
 }
 
+namespace {
+
+// A period that was never seen may ask what the one before it did, as an epoch that raises leaves
+// the checkpoint of the last: that one is run.
+void keep_last(KnownStates::Way& way, std::vector<std::pair<size_t, int64_t>>& returns) {
+  if (way.cycle.back().times > 1) {  // each of them returns
+    --way.cycle.back().times;
+    --way.periods;
+    return;
+  }
+  returns.pop_back();
+  way.periods = returns.empty() ? 0 : returns.back().second;
+  way.cycle.resize(returns.empty() ? 0 : returns.back().first);
+}
+
+}  // namespace
+
 std::optional<KnownStates::Way> KnownStates::way(size_t from, const PeriodStart& start,
                                                  int64_t before, int64_t most) const {
   const bool uniform = start.kinds == nullptr;
@@ -83,7 +101,7 @@ std::optional<KnownStates::Way> KnownStates::way(size_t from, const PeriodStart&
   Way way;
   size_t state = from;
   size_t begin = from;
-  size_t kept = 0;
+  std::vector<std::pair<size_t, int64_t>> returns;  // transitions and periods until then
   int64_t at = 0;
   for (int64_t taken = 0; taken < transitions && at < before + most; ++taken) {
     begin = at == before ? state : begin;
@@ -100,17 +118,23 @@ std::optional<KnownStates::Way> KnownStates::way(size_t from, const PeriodStart&
     at += times;
     state = next->to;
     if (at > before && state == begin) {
-      kept = way.cycle.size();
-      way.periods = at - before;
-      way.state = begin;
+      returns.emplace_back(way.cycle.size(), at - before);
       if (uniform) {
         break;
       }
     }
   }
-  way.cycle.resize(kept);
-  way.turns = uniform && kept > 0 ? most / way.periods : 1;
-  return kept > 0 && way.turns > 0 ? std::optional(std::move(way)) : std::nullopt;
+  if (returns.empty()) {
+    return std::nullopt;
+  }
+  way.state = begin;
+  way.periods = returns.back().second;
+  way.cycle.resize(returns.back().first);
+  if (!uniform && start.level > 0 && transition(begin, start, before + way.periods) == nullptr) {
+    keep_last(way, returns);
+  }
+  way.turns = uniform ? most / way.periods : 1;
+  return way.periods > 0 && way.turns > 0 ? std::optional(std::move(way)) : std::nullopt;
 }
 
 }  // namespace lockstep::sim
