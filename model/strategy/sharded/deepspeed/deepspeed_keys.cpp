@@ -244,7 +244,7 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
         unmodelled_deepspeed_keys(),
         [&key](const UnmodelledDeepSpeedKey& known) { return is_or_is_below(key, known.name); });
     if (unmodelled != unmodelled_deepspeed_keys().end() && !is_known) {
-      if (!is_number_of_checkpoints(key) && !is_off(*unmodelled, arguments, value)) {
+      if (!is_off(*unmodelled, arguments, value)) {
         throw UnmodelledArgument(
             fmt::format("`{}` of a DeepSpeed configuration is not modelled{}{}", key,
                         unmodelled->instead.empty() ? "" : ": ", unmodelled->instead),
