@@ -167,6 +167,17 @@ bool differs_from_default(const StrategyArguments& arguments, const std::string&
 constexpr const char* not_to_the_drive =
     "`nvme` is `cpu` here: stage 3 alone offloads further than to host memory";
 
+// comm.py, timed_op.
+void note_comms_logger(const StrategyArguments& arguments,
+                       std::vector<std::pair<std::string, std::string>>& found) {
+  const std::string key = "config.comms_logger.enabled";
+  if (arguments.has(key) && arguments.boolean(key, false)) {
+    found.emplace_back(key,
+                       "`comms_logger` makes the host wait for every collective, which times "
+                       "here are without");
+  }
+}
+
 // _load_config: with a `config` no other argument gets into it. DeepSpeed's engine passes what
 // offloads on to the stages that have it alone.
 std::vector<std::pair<std::string, std::string>> without_effect(
@@ -196,12 +207,7 @@ std::vector<std::pair<std::string, std::string>> without_effect(
     } else if (options.drive.optimizer && options.stage != 3) {
       found.emplace_back(zero + "offload_optimizer.device", not_to_the_drive);
     }
-    if (const char* logger = "config.comms_logger.enabled";
-        arguments.has(logger) && arguments.boolean(logger, false)) {  // comm.py, timed_op
-      found.emplace_back(logger,
-                         "`comms_logger` makes the host wait for every collective, which times "
-                         "here are without");
-    }
+    note_comms_logger(arguments, found);
     if (options.second_partition_ranks > 1 && options.stage != 3) {
       found.emplace_back(zero + "zero_hpz_partition_size",
                          "`zero_hpz_partition_size` has no effect: stage 3 alone gathers "
