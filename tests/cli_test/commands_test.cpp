@@ -316,4 +316,46 @@ TEST_CASE("a fault that struck nothing is reported in text, in JSON and by test"
   }
 }
 
+// 18 calls precede the first bucket, two more the second (DDP rebuilds its buckets), and a
+// broadcast each of them; between two come the 50 of a validation: 19, 19 + 50 + 1 + 2 + 1, and 73
+// + 50 + 2.
+TEST_CASE("collectives are numbered as the training calls them, where some were left out") {
+  const Ended ended = run_program("run -v " + std::string(LOCKSTEP_SOURCE_DIR) +
+                                  "/scenarios/validation-in-each-step.yaml");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(ended.output.find("repeat earlier ones, and were not simulated") != std::string::npos);
+  for (const char* number : {"19 ", "73 ", "125 "}) {
+    CHECK(ended.output.find(std::string("\n  world      ") + number) != std::string::npos);
+  }
+  const size_t third = ended.output.find("\n  world      125 ");
+  REQUIRE(third != std::string::npos);
+  CHECK(ended.output.substr(third, 60).find("all_reduce sum fp32 [36]") != std::string::npos);
+}
+
+// A label may hold a comma, as `fsdp by blocks, offload` does; the optimizer of what offloads is
+// DeepSpeed's, whose name the label tells.
+TEST_CASE("--strategies takes the labels of its own table") {
+  const Folder folder;
+  const std::string file = folder.write(
+      "a.yaml",
+      "version: 1\n"
+      "cluster: {preset: dgx-a100, nodes: 1}\n"
+      "model: {preset: gpt2}\n"
+      "optimizer: {Adam: {lr: 1e-4}}\n"
+      "data: {train: {samples: 640, batch_size: 1}}\n"
+      "trainer: {accelerator: gpu, devices: 2, max_steps: 2, precision: bf16-mixed}\n");
+  const Ended ended = run_program("run " + file +
+                                  " --strategies 'fsdp by blocks, offload,ddp,"
+                                  "deepspeed_stage_3_offload'");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  for (const char* row : {"\n  fsdp by blocks, offload ", "\n  ddp ",
+                          "\n  deepspeed_stage_3_offload, DeepSpeedCPUAdam "}) {
+    CHECK(ended.output.find(row) != std::string::npos);
+  }
+  CHECK(ended.output.find("refused") == std::string::npos);
+  CHECK(run_program("run " + file + " --strategies 'fsdp by blocks, offloaded'").code == 3);
+}
+
 }  // namespace commands_test
