@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -19,13 +20,16 @@ struct Run {
   double operations = 0;
 };
 
-// "operations": {"submitted": N, "simulated": N, ..}
-std::optional<double> operations_in(const std::string& json) {
-  const size_t operations = json.find("\"operations\"");
-  const std::string key = "\"simulated\":";
-  const size_t at = operations == json.npos ? json.npos : json.find(key, operations);
-  return at == json.npos ? std::nullopt
-                         : std::optional(std::strtod(json.c_str() + at + key.size(), nullptr));
+// Of a run that took as many steps as it was asked for.
+std::optional<double> operations_in(const std::string& text, int steps) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    return std::nullopt;
+  }
+  const auto simulated = nlohmann::json::json_pointer("/cases/0/operations/simulated");
+  const auto taken = nlohmann::json::json_pointer("/cases/0/prediction/steps");
+  const bool answers = json.contains(simulated) && json.contains(taken) && json[taken] == steps;
+  return answers ? std::optional(json[simulated].get<double>()) : std::nullopt;
 }
 
 std::optional<Run> run_of(const std::string& strategy, int steps) {
@@ -39,7 +43,7 @@ std::optional<Run> run_of(const std::string& strategy, int steps) {
   std::ifstream in(output);
   const std::string json{std::istreambuf_iterator<char>(in), {}};
   std::filesystem::remove(output);
-  const std::optional<double> operations = operations_in(json);
+  const std::optional<double> operations = operations_in(json, steps);
   const bool answered = WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 0;
   return answered && operations ? std::optional(Run{ended.cpu_s(), *operations}) : std::nullopt;
 }
