@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -20,16 +19,20 @@ struct Run {
   double operations = 0;
 };
 
+// "section": {.., "key": N, ..}
+std::optional<double> number_in(const std::string& json, const std::string& section,
+                                const std::string& key) {
+  const size_t begin = json.find("\"" + section + "\": {");
+  const std::string name = "\"" + key + "\":";
+  const size_t at = begin == json.npos ? json.npos : json.find(name, begin);
+  return at == json.npos ? std::nullopt
+                         : std::optional(std::strtod(json.c_str() + at + name.size(), nullptr));
+}
+
 // Of a run that took as many steps as it was asked for.
-std::optional<double> operations_in(const std::string& text, int steps) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) {
-    return std::nullopt;
-  }
-  const auto simulated = nlohmann::json::json_pointer("/cases/0/operations/simulated");
-  const auto taken = nlohmann::json::json_pointer("/cases/0/prediction/steps");
-  const bool answers = json.contains(simulated) && json.contains(taken) && json[taken] == steps;
-  return answers ? std::optional(json[simulated].get<double>()) : std::nullopt;
+std::optional<double> operations_in(const std::string& json, int steps) {
+  const std::optional<double> taken = number_in(json, "prediction", "steps");
+  return taken == steps ? number_in(json, "operations", "simulated") : std::nullopt;
 }
 
 std::optional<Run> run_of(const std::string& strategy, int steps) {
