@@ -7,6 +7,26 @@
 
 namespace lockstep::sim {
 
+namespace {
+
+std::vector<TimedFault> faults_of(const RunOptions& options, const SimulationOptions& simulation) {
+  std::vector<TimedFault> faults = simulation.faults_of_costs;
+  for (const LinkFault& fault : simulation.link_faults) {
+    faults.push_back({TimedFault::any_rank, fault.at, fault.duration});
+  }
+  for (const auto& [rank, time] : simulation.lost_ranks) {
+    faults.push_back({rank, {Instant::Kind::time, time, 0}, Time::max()});
+  }
+  for (const auto& [rank, planned] : options.faults) {
+    for (const PlannedFault& fault : planned) {
+      faults.push_back({rank, fault.at, fault.duration});
+    }
+  }
+  return faults;
+}
+
+}  // namespace
+
 Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, Journal* journal)
     : options_(options),
       simulation_(simulation),
@@ -23,9 +43,10 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
       transfers_({ranks, in_flight_, communicators_, *simulation.communication, links_,
                   link_faults_, agenda_, options.classes != nullptr && !simulation.memory_alone,
                   ranks_differ_}),
+      fault_horizon_(faults_of(options_, simulation_)),
       periods_(options_,
                {ranks, agenda_, in_flight_, communicators_, messages_, transfers_, links_},
-               journal) {
+               fault_horizon_, journal) {
   const RankClasses* const classes = options_.classes.get();
   ranks.resize(classes == nullptr ? static_cast<size_t>(options.world_size) : classes->size());
   constexpr size_t many_ranks = 64;  // fewer have their lists sooner than they would find them
@@ -145,17 +166,29 @@ void Engine::reached(RankState& rank, const Position& position) {
   if (rank.running == nullptr) {
     return;  // being unwound
   }
-  const Time host = rank.running->host;
+  const Time shown = rank.running->host + rank.skipped_time();
+  fault_horizon_.reached(rank.place.rank, position, shown);
   if (simulation_.observer != nullptr) {
-    simulation_.observer->reached(rank.place.rank, position, host);
+    simulation_.observer->reached(rank.place.rank, position, shown);
   }
-  link_faults_.reached(position, host);
+  link_faults_.reached(position, rank.running->host);
 }
 
 PeriodsLeftOut Engine::begins_period(RankState& rank, const PeriodStart& start) {
   const bool may_leave_out = simulation_.leaves_out_periods && rank.running != nullptr &&
                              rank.running->lane.id().value == 0;
-  return may_leave_out ? periods_.begin(rank, start) : PeriodsLeftOut{};
+  if (!may_leave_out) {
+    return {};
+  }
+  const Time skipped = rank.skipped_time();
+  const PeriodsLeftOut left_out = periods_.begin(rank, start);
+  if (const Time by = rank.skipped_time() - skipped; by > Time{}) {
+    rank.lost_at -= rank.lost_at == Time::max() ? Time{} : by;
+    if (rank.place.rank.value == 0) {
+      link_faults_.come_earlier(by);
+    }
+  }
+  return left_out;
 }
 
 // Ready operations
@@ -208,7 +241,7 @@ void Engine::launch_kernel(uint32_t index) {
   RankState& rank = ranks[part.rank];
   Time finish = part.ready;
   try {
-    finish = finish_of_local(rank, part.op, part.ready);
+    finish = finish_of_local(rank, part.op, part.ticket, part.ready);
     compute_values(rank, part.op);
   } catch (const std::exception&) {
     note_broken(rank, part.op.site);

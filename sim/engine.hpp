@@ -97,7 +97,7 @@ class Engine {
 
   // Submissions (submit.cpp).
   void submit_part(RankState& rank, LaneState& lane, const Op& op, Ticket ticket);
-  Time finish_of_local(RankState& rank, const Op& op, Time ready);
+  Time finish_of_local(RankState& rank, const Op& op, Ticket ticket, Time ready);
   void compute_values(RankState& rank, const Op& op);
   /// Called where an exception of a kernel is being handled.
   static void note_broken(RankState& rank, SiteId site);
@@ -127,6 +127,7 @@ class Engine {
   SharedLinks links_;
   LinkFaults link_faults_;
   Transfers transfers_;
+  FaultHorizon fault_horizon_;
   Periods periods_;
 };
 

@@ -10,36 +10,60 @@ LinkFaults::LinkFaults(const std::vector<LinkFault>& faults, CommunicationCost& 
     : faults_(faults), cost_(cost), links_(links), agenda_(agenda) {}
 
 void LinkFaults::begin() {
-  states_.assign(faults_.size(), State::waiting);
+  progress_.assign(faults_.size(), {});
   change_latencies_ =
       std::ranges::any_of(faults_, [](const LinkFault& fault) { return fault.latency != Time{}; });
-  for (size_t fault = 0; fault < faults_.size(); ++fault) {
+  for (uint32_t fault = 0; fault < faults_.size(); ++fault) {
     if (faults_[fault].at.is_start()) {
-      change(static_cast<uint32_t>(fault), true);
+      change(fault, true);
     } else if (faults_[fault].at.kind == Instant::Kind::time) {
-      states_[fault] = State::scheduled;
-      agenda_.push(faults_[fault].at.time, Agenda::Kind::link_slow, fault);
+      progress_[fault].state = State::scheduled;
+      put(fault, faults_[fault].at.time, true);
+    }
+  }
+}
+
+void LinkFaults::put(uint32_t index, Time due, bool begins) {
+  progress_[index].due = due;
+  agenda_.push(due, begins ? Agenda::Kind::link_slow : Agenda::Kind::link_free, index);
+}
+
+void LinkFaults::come_earlier(Time by) {
+  for (uint32_t fault = 0; fault < progress_.size(); ++fault) {
+    const Progress& progress = progress_[fault];
+    const bool is_active = progress.state == State::active;
+    const bool comes =
+        progress.state == State::scheduled || (is_active && progress.due != Time::max());
+    if (comes && progress.due >= agenda_.now() + by) {
+      put(fault, progress.due - by, !is_active);
     }
   }
 }
 
 void LinkFaults::reached(const Position& position, Time host) {
-  for (size_t fault = 0; fault < states_.size(); ++fault) {
-    if (states_[fault] == State::waiting && faults_[fault].at.has_come(position, host)) {
-      states_[fault] = State::scheduled;
-      agenda_.push(host, Agenda::Kind::link_slow, fault);
+  for (uint32_t fault = 0; fault < progress_.size(); ++fault) {
+    if (progress_[fault].state == State::waiting && faults_[fault].at.has_come(position, host)) {
+      progress_[fault].state = State::scheduled;
+      put(fault, host, true);
     }
   }
 }
 
 void LinkFaults::change(uint32_t index, bool begins) {
+  Progress& progress = progress_[index];
+  const State before = begins ? State::scheduled : State::active;
+  const bool from_start = begins && progress.state == State::waiting;
+  if (!from_start && (progress.state != before || progress.due != agenda_.now())) {
+    return;  // it was put earlier since
+  }
   const LinkFault& fault = faults_[index];
-  states_[index] = begins ? State::active : State::over;
+  progress.state = begins ? State::active : State::over;
+  progress.due = Time::max();
   active_ += begins ? 1 : -1;
   double left = 1;
-  for (size_t other = 0; other < states_.size(); ++other) {
+  for (size_t other = 0; other < progress_.size(); ++other) {
     const LinkFault& same = faults_[other];
-    if (same.link == fault.link && states_[other] == State::active) {
+    if (same.link == fault.link && progress_[other].state == State::active) {
       left *= same.bandwidth;
     }
   }
@@ -53,7 +77,7 @@ void LinkFaults::change(uint32_t index, bool begins) {
     struck_.insert(fault.number);
   }
   if (begins && fault.duration < Time::max() - agenda_.now()) {
-    agenda_.push(agenda_.now() + fault.duration, Agenda::Kind::link_free, index);
+    put(index, agenda_.now() + fault.duration, false);
   }
 }
 
@@ -61,9 +85,9 @@ void LinkFaults::strike(const TransferPlan& plan) {
   if (active_ == 0 || plan.links == nullptr) [[likely]] {
     return;
   }
-  for (size_t index = 0; index < states_.size(); ++index) {
+  for (size_t index = 0; index < progress_.size(); ++index) {
     const LinkFault& fault = faults_[index];
-    if (states_[index] == State::active &&
+    if (progress_[index].state == State::active &&
         std::ranges::find(*plan.links, fault.link) != plan.links->end()) {
       struck_.insert(fault.number);
     }

@@ -22,8 +22,11 @@ class LinkFaults {
   void begin();
   /// A rank whose host is at `host` has come to this position.
   void reached(const Position& position, Time host);
-  /// What the agenda has come to: the fault begins or ends.
+  /// What the agenda has come to: the fault begins or ends, unless that has been put off.
   void change(uint32_t index, bool begins);
+  /// What is still to come at a time comes so much earlier on the agenda: its clock does not show
+  /// what has been left out. None of it lies within that time.
+  void come_earlier(Time by);
 
   /// Whether some fault adds to latencies.
   bool change_latencies() const { return change_latencies_; }
@@ -34,12 +37,18 @@ class LinkFaults {
 
  private:
   enum class State : uint8_t { waiting, scheduled, active, over };
+  struct Progress {
+    State state = State::waiting;
+    Time due{};  ///< on the agenda: it begins where scheduled, ends where active
+  };
+
+  void put(uint32_t index, Time due, bool begins);
 
   const std::vector<LinkFault>& faults_;
   CommunicationCost& cost_;
   SharedLinks& links_;
   Agenda& agenda_;
-  std::vector<State> states_;  ///< by fault
+  std::vector<Progress> progress_;  ///< by fault
   int64_t active_ = 0;
   bool change_latencies_ = false;
   std::set<int32_t> struck_;

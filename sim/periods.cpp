@@ -30,10 +30,6 @@ std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank
   return words;
 }
 
-Time skipped_by(const RankState& rank) {
-  return rank.skipped_times.empty() ? Time{} : rank.skipped_times.back().time;
-}
-
 // Transitions as periods that were simulated one after the other. `begin`: of the way.
 std::vector<RepeatedPeriods> repeated_periods(const KnownStates::Way& way, Time begin) {
   for (const auto& [transition, times] : way.before) {
@@ -148,9 +144,13 @@ void Periods::find_cycle(const PeriodStart& start) {
   Begun now;
   now.number = first.loops[static_cast<size_t>(start.level)].periods;
   // What a program leaves out it counts as often as the period before: the first of its loop runs.
-  const Room room = room_of(start.level, start.first ? now.number + 1 : now.number);
+  Room room = room_of(start.level, start.first ? now.number + 1 : now.number);
+  if (!faults_.empty()) {  // one begins with a host, and concerns what it has submitted before
+    room.periods = std::min(room.periods, faults_.periods_before(start) - (room.from - now.number) -
+                                              periods_until_ended(start.level));
+  }
   now.is_first = start.first;
-  now.time = first.running->host + skipped_by(first);
+  now.time = first.running->host + first.skipped_time();
   now.left_out = first.skipped_times_ever;
   for (const RankState& rank : world_.ranks) {
     now.submitted.push_back(rank.submitted);
@@ -160,6 +160,8 @@ void Periods::find_cycle(const PeriodStart& start) {
   }
   const bool follows = level.last && !start.first && level.last->number == now.number - 1;
   StateWords words;
+  words.clear();
+  words.add(faults_.changes_by(now.time));
   if (room.periods > 0 && !room.pending && WorldState(world_).describe(start.level, words)) {
     now.state = level.known.number_of(std::move(words));
   }
@@ -216,8 +218,7 @@ void Periods::note_transition(Level& level, const PeriodStart& start, const Begu
 
 void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& room) {
   Level& level = levels_[static_cast<size_t>(start.level)];
-  const std::optional<KnownStates::Way> way =
-      level.known.way(*now.state, start, room.from - now.number, room.periods);
+  const std::optional<KnownStates::Way> way = way_before_faults(start, now, room);
   if (!way) {
     return;
   }
@@ -235,6 +236,52 @@ void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& 
   }
 }
 
+int64_t Periods::periods_until_ended(int32_t level) const {
+  const auto at = static_cast<size_t>(level);
+  int64_t periods = 0;
+  for (const RankState& rank : world_.ranks) {
+    const int64_t behind = world_.ranks.front().loops[at].periods - rank.loops[at].periods;
+    periods =
+        std::max(periods, std::max<int64_t>(0, behind) + std::ssize(rank.loops[at].unfinished));
+  }
+  return periods + 1;
+}
+
+std::optional<KnownStates::Way> Periods::way_before_faults(const PeriodStart& start,
+                                                           const Begun& now,
+                                                           const Room& room) const {
+  const KnownStates& known = levels_[static_cast<size_t>(start.level)].known;
+  const Time change = faults_.next_change(now.time);
+  int64_t most = room.periods;
+  while (most > 0) {
+    std::optional<KnownStates::Way> way =
+        known.way(*now.state, start, room.from - now.number, most);
+    if (!way || change == Time::max()) {
+      return way;
+    }
+    Time longest{};
+    Time before{};
+    for (const auto& [transition, times] : way->before) {
+      longest = std::max(longest, transition->time);
+      before += transition->time * times;
+    }
+    Time turn{};
+    for (const auto& [transition, times] : way->cycle) {
+      longest = std::max(longest, transition->time);
+      turn += transition->time * times;
+    }
+    const Time until = change - now.time - before - longest * periods_until_ended(start.level);
+    const int64_t turns = turn > Time{} ? std::max<int64_t>(0, until / turn) : way->turns;
+    if (turns > 0) {
+      way->turns = std::min(way->turns, turns);
+      return way;
+    }
+    // Of periods of several kinds fewer may come before it.
+    most = std::min(most, way->periods) / 2;
+  }
+  return std::nullopt;
+}
+
 PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) {
   LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
   if (journal_ != nullptr) {
@@ -248,7 +295,7 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
   const bool leaves_out = loop.left_out.periods > 0 && loop.periods == loop.left_out.from;
   const LeftOut left_out = leaves_out ? std::exchange(loop.left_out, {}) : LeftOut{};
   if (leaves_out) {
-    const Time before = skipped_by(rank);
+    const Time before = rank.skipped_time();
     while (rank.skipped_times.size() > 1 &&
            rank.skipped_times[1].first_ticket <= tickets.low_water()) {
       rank.skipped_times.erase(rank.skipped_times.begin());
@@ -262,6 +309,13 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
       left_out.periods < start.alike ? start.kind_of(left_out.periods) : LoopState::any_kind;
   loop.submitted = rank.submitted;
   loop.first_ticket = tickets.next();
+  const auto end_of_first = [&] {
+    return loop.unfinished.size() > 1 ? loop.unfinished[1] : tickets.next();
+  };
+  while (!loop.unfinished.empty() && end_of_first() <= tickets.low_water()) {
+    loop.unfinished.pop_front();
+  }
+  loop.unfinished.push_back(tickets.next());
   return {number, left_out.periods, left_out.repeated};
 }
 

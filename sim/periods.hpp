@@ -8,6 +8,7 @@
 
 #include "model/program/journal.hpp"
 #include "model/program/run.hpp"
+#include "sim/fault_horizon.hpp"
 #include "sim/known_states.hpp"
 #include "sim/submission_history.hpp"
 #include "sim/world_state.hpp"
@@ -19,9 +20,10 @@ namespace lockstep::sim {
 /// back to the present state, all periods until then are counted and not simulated.
 class Periods {
  public:
-  /// What the world is made of, the options and the journal outlive it; `journal` may be null.
-  Periods(const RunOptions& options, const WorldParts& world, Journal* journal)
-      : options_(options), world_(world), journal_(journal) {}
+  /// All outlive it; `journal` may be null.
+  Periods(const RunOptions& options, const WorldParts& world, const FaultHorizon& faults,
+          Journal* journal)
+      : options_(options), world_(world), faults_(faults), journal_(journal) {}
 
   /// A program that goes on alike may still have changed, as DDP does once it has seen the order of
   /// gradients: a period must have submitted what another one of its kind did before it is believed
@@ -66,11 +68,17 @@ class Periods {
   static void note_transition(Level& level, const PeriodStart& start, const Begun& now,
                               int64_t from);
   void leave_out(const PeriodStart& start, const Begun& now, const Room& room);
+  /// The way to leave out as much as there is room for, before the next fault begins or ends.
+  std::optional<KnownStates::Way> way_before_faults(const PeriodStart& start, const Begun& now,
+                                                    const Room& room) const;
+  /// After how many more periods at most what a rank submits in one has ended.
+  int64_t periods_until_ended(int32_t level) const;
   PeriodsLeftOut count_period(RankState& rank, const PeriodStart& start);
   void note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out);
 
   const RunOptions& options_;
   WorldParts world_;
+  const FaultHorizon& faults_;
   Journal* journal_;
   std::array<Level, period_levels> levels_;
 };

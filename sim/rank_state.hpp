@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -81,14 +82,15 @@ struct LoopState {
   };
   static constexpr int64_t any_kind = -1;
 
-  int64_t periods = 0;          ///< that it began
-  int64_t alike = 0;            ///< as it said last
-  int64_t kind = any_kind;      ///< of the period that it is in
-  uint32_t first_ticket = 0;    ///< of that period
-  SubmissionHistory submitted;  ///< before it
-  std::vector<int64_t> memory;  ///< the program's own, when it began that period
-  std::vector<Mark> marks;      ///< by number of the period; empty where there is no journal
-  LeftOut left_out;             ///< once it comes there
+  int64_t periods = 0;                ///< that it began
+  int64_t alike = 0;                  ///< as it said last
+  int64_t kind = any_kind;            ///< of the period that it is in
+  uint32_t first_ticket = 0;          ///< of that period
+  std::deque<uint32_t> unfinished{};  ///< first tickets of periods that have not ended for all
+  SubmissionHistory submitted;        ///< before it
+  std::vector<int64_t> memory;        ///< the program's own, when it began that period
+  std::vector<Mark> marks;            ///< by number of the period; empty where there is no journal
+  LeftOut left_out;                   ///< once it comes there
 };
 
 /// How much later than the engine's clock says a rank submits its tickets from this one on, because
@@ -124,6 +126,8 @@ struct RankState {
   std::optional<RankEnd> broken;
   UpdateSensitivities sensitivities;
 
+  /// Of what it submits next.
+  Time skipped_time() const { return skipped_times.empty() ? Time{} : skipped_times.back().time; }
   Time skipped_time(Ticket ticket) const {
     for (size_t at = skipped_times.size(); at > 0; --at) {
       if (skipped_times[at - 1].first_ticket <= ticket.sequence) {

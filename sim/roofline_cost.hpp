@@ -38,11 +38,6 @@ struct Straggler {
   Instant at{};
   Time duration = Time::max();
   int32_t number = 0;  ///< the caller's own, for SlowedComputeCost::struck
-
-  /// Slow from the start to the end: a kernel takes as long whenever it begins.
-  bool is_permanent() const {
-    return at.kind == Instant::Kind::time && at.time <= Time{} && duration == Time::max();
-  }
 };
 
 /// Compute cost with stragglers. Work that runs into or out of a slow interval is slow for just

@@ -59,7 +59,10 @@ class SimPort final : public Port, public HostTime {
   }
   void ends_period_alike(int32_t level) override { Periods::end_alike(rank_, level); }
 
-  Time now() const override { return rank_.running == nullptr ? Time{} : rank_.running->host; }
+  /// As it is shown: with what has been left out.
+  Time now() const override {
+    return rank_.running == nullptr ? Time{} : rank_.running->host + rank_.skipped_time();
+  }
 
  private:
   Engine& engine_;

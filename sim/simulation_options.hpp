@@ -9,6 +9,7 @@
 
 #include "model/core/instant.hpp"
 #include "sim/cost.hpp"
+#include "sim/fault_horizon.hpp"
 #include "sim/step_observer.hpp"
 
 namespace lockstep::sim {
@@ -41,8 +42,9 @@ struct SimulationOptions {
   std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
-  PositionObserver* observer = nullptr;  ///< observes the position of ranks; may be null
-  StepObserver* steps = nullptr;         ///< likewise what optimizer steps change; outlives the run
+  std::vector<TimedFault> faults_of_costs;  ///< when `compute` changes
+  PositionObserver* observer = nullptr;     ///< observes the position of ranks; may be null
+  StepObserver* steps = nullptr;  ///< likewise what optimizer steps change; outlives the run
   /// Whether periods of loops are left out once the world has come back to the same state.
   bool leaves_out_periods = false;
   /// What ranks hold is asked for, not when: the run ends with the first rank that is out of

@@ -101,7 +101,7 @@ void Engine::submit_part(RankState& rank, LaneState& lane, const Op& op, Ticket 
   in_flight_.find_dependencies(rank, lane, pending);
   const bool local = op.kind == OpKind::compute || op.kind == OpKind::event;
   if (local && pending.part == no_index && pending.ready < rank.lost_at && !pending.failed) {
-    const Time finish = finish_of_local(rank, op, pending.ready);
+    const Time finish = finish_of_local(rank, op, ticket, pending.ready);
     try {
       compute_values(rank, op);
     } catch (const std::exception&) {
@@ -121,11 +121,12 @@ void Engine::submit_part(RankState& rank, LaneState& lane, const Op& op, Ticket 
   in_flight_.await_launch(index);
 }
 
-Time Engine::finish_of_local(RankState& rank, const Op& op, Time ready) {
+Time Engine::finish_of_local(RankState& rank, const Op& op, Ticket ticket, Time ready) {
   if (op.kind == OpKind::event) {
     return ready;
   }
-  return ready + simulation_.compute->duration(op, rank.place.rank, ready);
+  const Time skipped = rank.skipped_times.empty() ? Time{} : rank.skipped_time(ticket);
+  return ready + simulation_.compute->duration(op, rank.place.rank, ready + skipped);
 }
 
 void Engine::compute_values(RankState& rank, const Op& op) {

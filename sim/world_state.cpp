@@ -11,7 +11,6 @@ void WorldState::add_bits(double number) { add(std::bit_cast<int64_t>(number)); 
 
 bool WorldState::describe(int32_t level, StateWords& words) {
   words_ = &words;
-  words.clear();
   origin_ = world_.ranks.front().running->host;
   if (!world_.messages.any_source_.is_empty() || world_.in_flight.has_ready()) {
     return false;
@@ -283,6 +282,8 @@ bool WorldState::add_event(const Agenda::Entry& event) {
       flows_.push_back(event.index);
       add_transfer(world_.transfers.of_flow_[event.index]);
       break;
+    case Agenda::Kind::link_slow:
+    case Agenda::Kind::link_free: return true;  // FaultHorizon knows of it
     default: return false;
   }
   add(static_cast<int64_t>(event.kind));

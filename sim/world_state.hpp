@@ -32,7 +32,8 @@ class WorldState {
  public:
   explicit WorldState(const WorldParts& world) : world_(world) {}
 
-  /// Asked while rank 0's lane 0 runs. False: something is under way that this does not describe.
+  /// Asked while rank 0's lane 0 runs; behind the words that are there. False: something is under
+  /// way that this does not describe.
   bool describe(int32_t level, StateWords& words);
 
  private:

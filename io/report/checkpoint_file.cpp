@@ -106,8 +106,9 @@ Json json_of(const SavedTraining& saved) {
     json["buffers"].push_back(json_of_saved(values));
   }
   for (const TrainedSamples& trained : saved.trained) {
+    const std::vector<int64_t> samples = trained.samples.list();
     json["trained"].push_back(
-        {{"epoch", trained.epoch}, {"samples", binary_of(std::span(trained.samples))}});
+        {{"epoch", trained.epoch}, {"samples", binary_of(std::span(samples))}});
   }
   return json;
 }

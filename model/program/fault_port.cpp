@@ -105,6 +105,21 @@ ProcessSignal FaultPort::reached(const Position& position) {
   return signal;
 }
 
+PeriodsLeftOut FaultPort::begins_period(const PeriodStart& start) {
+  const bool goes_on = std::ranges::any_of(entries_, [](const Entry& entry) {
+    const bool counts_submissions = entry.fault.kind != PlannedFault::Kind::slow_data &&
+                                    entry.fault.submission != PlannedFault::at_position;
+    const bool is_signal = entry.fault.kind == PlannedFault::Kind::termination;
+    return (counts_submissions && entry.begun && !entry.struck) || (is_signal && entry.struck);
+  });
+  if (!goes_on) {
+    return inner_.begins_period(start);
+  }
+  PeriodStart alone = start;
+  alone.alike = 0;
+  return inner_.begins_period(alone);
+}
+
 void FaultPort::begin_due() {
   for (Entry& entry : entries_) {
     if (!entry.begun && entry.fault.at.has_come(position_, now())) {

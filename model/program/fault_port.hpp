@@ -56,6 +56,9 @@ class FaultPort final : public PortDecorator {
   Ticket submit(std::span<const Op> ops) override;
   Port& entrance_for(OpKind kind) override;
   ProcessSignal reached(const Position& position) override;
+  /// A fault that counts submissions, and a signal that the program has still to answer, keep what
+  /// comes next from repeating what came before.
+  PeriodsLeftOut begins_period(const PeriodStart& start) override;
 
   /// Numbers of the faults that took effect.
   std::set<int32_t> struck() const;

@@ -71,6 +71,10 @@ struct PeriodStart {
   int64_t kind = 0;
   /// Where they are of several kinds. Lasts for the call.
   const PeriodKinds* kinds = nullptr;
+  int64_t step = 0;        ///< optimizer step with which the first of them begins
+  int64_t epoch = 0;       ///< likewise
+  int64_t steps_most = 0;  ///< that one of them begins
+  int64_t epochs = 0;      ///< that one of them takes
 
   int64_t kind_of(int64_t period) const { return kinds == nullptr ? kind : kinds->kind_of(period); }
   int64_t alike_from(int64_t period) const {

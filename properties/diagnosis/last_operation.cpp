@@ -2,19 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "properties/diagnosis/calls.hpp"
 
 namespace lockstep {
+
+namespace {
+
+// Rows of the first lane with which an operation begins, as a simulation that left steps out has
+// them: so many more there were.
+int64_t operations_left_out(const Journal& journal, int32_t rank,
+                            const std::vector<int64_t>& rows) {
+  if (journal.repeated.empty()) {
+    return 0;
+  }
+  const auto before = [&rows](int64_t row) {
+    return std::ranges::lower_bound(rows, row) - rows.begin();
+  };
+  const std::vector<int64_t> times =
+      times_repeated(journal.repeated[static_cast<size_t>(rank)],
+                     [&](const RepeatedRows& all) { return before(all.end) - before(all.begin); });
+  return std::accumulate(times.begin(), times.end(), int64_t{0});
+}
+
+}  // namespace
 
 LastOperation last_operation(const Journal& journal, int32_t rank) {
   LastOperation last;
   for (int32_t lane = journal.lanes(rank) - 1; lane >= 0; --lane) {
     uint32_t counted = 0;
+    int64_t next = 0;
+    std::vector<int64_t> begin_operations;
     journal.lane(rank, lane).for_each([&](const Row& row) {
+      const int64_t at = next++;
       if (row.row != RowKind::op) {
         return;
       }
-      last.count += row.sequence != counted ? 1 : 0;
+      if (row.sequence != counted) {
+        begin_operations.push_back(at);
+      }
       counted = row.sequence;
       if (lane == 0) {
         last.name =
@@ -22,6 +51,8 @@ LastOperation last_operation(const Journal& journal, int32_t rank) {
         last.site = row.site;
       }
     });
+    last.count += std::ssize(begin_operations);
+    last.count += lane == 0 ? operations_left_out(journal, rank, begin_operations) : 0;
   }
   return last;
 }

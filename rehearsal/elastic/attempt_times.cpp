@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/step_ends.hpp"
 
 namespace lockstep::cli {
 
@@ -70,13 +71,17 @@ Time time_of_failure(const OneRun& run) {
 }
 
 Time training_until(const OneRun& run, const AttemptResult& attempt, int64_t step) {
-  const std::vector<StepMark> steps = steps_of(*run.result.journal, 0);
-  const int64_t taken = std::min(step - attempt.first_step, static_cast<int64_t>(steps.size()));
+  const Journal& journal = *run.result.journal;
+  const std::vector<StepMark> steps = steps_of(journal, 0);
+  const int64_t taken = std::min(step - attempt.first_step, count_steps(steps));
   const bool is_whole = attempt.failure.empty();
   if (steps.empty() || (taken <= 0 && !is_whole)) {
     return {};
   }
-  const Time end = is_whole ? attempt.ran : steps[static_cast<size_t>(taken - 1)].finish;
+  const std::span<const RepeatedRows> repeated =
+      journal.repeated.empty() ? std::span<const RepeatedRows>() : journal.repeated.front();
+  const Time end =
+      is_whole ? attempt.ran : end_of_step(repeated, steps, taken - 1).value_or(attempt.ran);
   if (attempt.began == Time{}) {
     return end;
   }

@@ -9,6 +9,7 @@
 #include "properties/invariants/every_sample_once.hpp"
 #include "rehearsal/elastic/attempt_scenario.hpp"
 #include "rehearsal/elastic/attempt_times.hpp"
+#include "rehearsal/elastic/struck_faults.hpp"
 #include "rehearsal/findings/elastic_findings.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/run/configuration.hpp"
@@ -20,26 +21,6 @@ namespace {
 
 bool has_failed(const RankEnd& end) {
   return end.kind == RankEnd::Kind::lost || end.kind == RankEnd::Kind::raised;
-}
-
-/// A fault's place among those of the attempt, and a rank that it has struck.
-using Struck = std::set<std::pair<int32_t, int32_t>>;
-
-// A process that is gone has left no report: the first of the faults that take it has struck.
-Struck struck_faults(const OneRun& run) {
-  Struck struck = run.result.struck_faults;
-  for (const auto& [rank, planned] : run.preparation.options.faults) {
-    const PlannedFault* first = nullptr;
-    for (const PlannedFault& fault : planned) {
-      const bool is_earlier = first == nullptr || fault.at.count < first->at.count;
-      first = fault.kind == PlannedFault::Kind::lost_rank && is_earlier ? &fault : first;
-    }
-    const bool is_lost = run.result.ends[static_cast<size_t>(rank)].kind == RankEnd::Kind::lost;
-    if (is_real(run.world) && is_lost && first != nullptr) {
-      struck.emplace(first->number, rank);
-    }
-  }
-  return struck;
 }
 
 /// The attempts of one job, and what they leave one another.
@@ -121,6 +102,7 @@ class ElasticJob {
     }
     lineage_ = attempt.resumed_from.empty() ? std::vector<TrainedSamples>() : of_newest_;
     attempt.last_step = steps_taken(attempt.first_step);
+    attempt.simulated = std::ssize(steps_of(*run.result.journal, 0));
     const AttemptFailure failure = failure_of();
     if (failure.failed.empty() && failure.lost.empty()) {
       attempt.ran = run.result.total_time;
@@ -344,7 +326,7 @@ class ElasticJob {
     std::vector<RankSamples> taken;
     for (const TrainedSamples& trained : lineage_) {
       if (trained.epoch == epoch) {
-        taken.push_back({0, 0, trained.samples});
+        taken.push_back({0, 0, trained.samples.list()});
       }
     }
     for (const RankLog& rank : here().preparation.log->ranks) {

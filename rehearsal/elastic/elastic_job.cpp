@@ -170,7 +170,11 @@ void complete_job(const OneRun& priced, Rehearsal& rehearsal) {
   }
   ElasticResults& elastic = *results.elastic;
   results.prediction.steps += elastic.attempts.back().first_step;
-  results.prediction.simulated_steps += elastic.attempts.back().first_step;
+  int64_t simulated = 0;  // steps that a failure has lost were simulated, too
+  for (const AttemptResult& attempt : elastic.attempts) {
+    simulated += attempt.simulated;
+  }
+  results.prediction.simulated_steps = std::min(simulated, results.prediction.steps);
   const std::optional<ClusterSpec>& cluster = rehearsal.scenario->cluster;
   if (!is_real(rehearsal.world) && cluster && cluster->mtbf &&
       priced.preparation.placement.launch.max_restarts > 0 &&

@@ -19,6 +19,7 @@ struct AttemptResult {
   std::string failure;         ///< "rank 3 was lost"; empty: it came to its end
   int64_t first_step = 0;      ///< optimizer steps when it began to train
   int64_t last_step = 0;       ///< at its end
+  int64_t simulated = 0;       ///< of the steps that it took; the others repeat these
   /// Optimizer steps that the next attempt does not repeat, and the time that they took here.
   int64_t kept_step = 0;
   Time useful{};

@@ -10,6 +10,7 @@
 #include "rehearsal/measure/left_out_within.hpp"
 #include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/measure/step_cycle.hpp"
+#include "rehearsal/measure/step_ends.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 
@@ -336,10 +337,7 @@ Results measure(const OneRun& run) {
     all.distinct()[place] = steps_of(*result.journal, static_cast<int32_t>(all.first_of(place)));
   }
   const std::vector<StepMark>& steps = all.front();
-  prediction.steps = 0;
-  for (const StepMark& step : steps) {
-    prediction.steps += step.times;
-  }
+  prediction.steps = count_steps(steps);
   prediction.simulated_steps = static_cast<int64_t>(steps.size());
   const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
   const std::optional<SteadyStep> steady = steady_step(steps, samples);

@@ -341,9 +341,13 @@ std::set<FaultKind> every_fault() {
   return kinds;
 }
 
-bool FaultPlan::is_permanent() const {
-  return std::ranges::all_of(stragglers, &sim::Straggler::is_permanent) &&
-         expected.size() == stragglers.size() && lost_ranks.empty();
+void FaultPlan::add_to(sim::SimulationOptions& simulation) const {
+  for (const LostRank& lost : lost_ranks) {
+    simulation.lost_ranks.emplace_back(lost.rank, lost.at);
+  }
+  for (const sim::Straggler& straggler : stragglers) {
+    simulation.faults_of_costs.push_back({straggler.rank, straggler.at, straggler.duration});
+  }
 }
 
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world) {

@@ -37,9 +37,8 @@ struct FaultPlan {
   Sites sites;  ///< where injected exceptions are raised: the scenario's own fault
   std::vector<Problem> problems;
 
-  /// Nothing strikes but ranks that are slow from the start to the end: a step takes as long
-  /// whenever it comes.
-  bool is_permanent() const;
+  /// Those that a simulated world injects by itself, and when its costs change.
+  void add_to(sim::SimulationOptions& simulation) const;
 };
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world);
 

@@ -89,13 +89,11 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   return options;
 }
 
-// What strikes at a time of its own, and an order that is drawn, differ from period to period.
-bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
-                   const RunRequest& request, const FaultPlan& faults) {
+// An order that is drawn differs from period to period.
+bool may_leave_out(const OneRun& run, const RunRequest& request) {
   const RunOptions& options = run.preparation.options;
-  return !request.schedule.is_drawn() && faults.is_permanent() && simulation.link_faults.empty() &&
-         simulation.observer == nullptr && options.faults.empty() && !options.check &&
-         options.replay == nullptr && request.replay == nullptr;
+  return !request.schedule.is_drawn() && !options.check && options.replay == nullptr &&
+         request.replay == nullptr;
 }
 
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
@@ -128,12 +126,10 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.any_source_choices = request.schedule.sources;
   simulation.any_source_last = request.schedule.sources_last;
   simulation.any_source_alternatives = &run.source_alternatives;
-  for (const LostRank& lost : faults.lost_ranks) {
-    simulation.lost_ranks.emplace_back(lost.rank, lost.at);
-  }
+  faults.add_to(simulation);
   simulation.observer = costs.observer();
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
-  simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
+  simulation.leaves_out_periods = may_leave_out(run, request);
   simulation.memory_alone = request.memory_alone;
   simulation.rounds_otherwise = request.rounds_otherwise;
   run.preparation.options.device_memory = costs.device_memory;

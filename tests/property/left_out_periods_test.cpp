@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "io/scenario/load/load.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/step_ends.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
 #include "tests/property/long_training.hpp"
@@ -163,9 +165,25 @@ void expect_same_rows(const RankLog& log, const RankLog& log_of_whole) {
   RC_ASSERT(rows == rows_of_whole);
 }
 
+// Each of the first steps, then every tenth.
+void expect_same_ends_of_steps(const Journal& journal, const Journal& of_whole) {
+  const std::vector<cli::StepMark> steps = cli::steps_of(journal, 0);
+  const std::vector<cli::StepMark> steps_of_whole = cli::steps_of(of_whole, 0);
+  RC_ASSERT(cli::count_steps(steps) == std::ssize(steps_of_whole));
+  const auto repeated = journal.repeated.empty()
+                            ? std::span<const RepeatedRows>()
+                            : std::span<const RepeatedRows>(journal.repeated.front());
+  for (size_t at = 0; at < steps_of_whole.size(); at += at < 100 ? 1 : 10) {
+    RC_ASSERT(cli::end_of_step(repeated, steps, static_cast<int64_t>(at)) ==
+              steps_of_whole[at].finish);
+  }
+}
+
 void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
   RC_ASSERT(run.result.total_time == whole.result.total_time);
   RC_ASSERT(run.result.hung == whole.result.hung);
+  expect_same_ends_of_steps(*run.result.journal, *whole.result.journal);
+  RC_ASSERT(run.result.struck_faults == whole.result.struck_faults);
   for (int32_t rank = 0; rank < whole.result.journal->ranks(); ++rank) {
     const auto at = static_cast<size_t>(rank);
     const std::vector<Done> rows = rows_of(*run.result.journal, rank);
@@ -260,6 +278,11 @@ void count_case(const LongTraining& training, const cli::OneRun& run, Distributi
   if (has_left_out && training.trainer.find("EarlyStopping") != std::string::npos) {
     distribution.count("left out beside EarlyStopping");
   }
+  const bool has_faults = training.more.find("faults") != std::string::npos;
+  if (has_left_out && has_faults) {
+    distribution.count(run.result.struck_faults.empty() ? "left out beside faults that never struck"
+                                                        : "left out around faults");
+  }
   const bool has_come_back =
       has_left_out && std::ranges::any_of(run.result.journal->repeated[0],
                                           [](const auto& rows) { return rows.row != rows.end; });
@@ -304,6 +327,7 @@ TEST_CASE("what is left out is what would have happened") {
   CHECK(distribution.share("left out between changes of the strategy") > 0);
   CHECK(distribution.share("left out beside a scheduler") > 0);
   CHECK(distribution.share("left out between decisions by counters") > 0);
+  CHECK(distribution.share("left out around faults") > 0);
   CHECK(distribution.share("left out beside EarlyStopping") > 0);
   CHECK(distribution.share("left out like something long ago") > 0);
   CHECK(distribution.share("not run") <= 0.1);

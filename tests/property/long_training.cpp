@@ -51,6 +51,19 @@ std::vector<std::string> programs() {
   };
 }
 
+std::vector<std::string> strategies(bool on_gpus) {
+  std::vector<std::string> strategies = {"ddp", "ddp", "ddp_find_unused_parameters_true"};
+  if (on_gpus) {
+    for (const char* name :
+         {"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3", "fsdp",
+          "{FSDPStrategy: {auto_wrap_policy: [Linear]}}",
+          "{FSDPStrategy: {auto_wrap_policy: [Linear], state_dict_type: sharded}}"}) {
+      strategies.push_back(name);
+    }
+  }
+  return strategies;
+}
+
 // Some of them raise before the training has ended.
 std::string schedulers() {
   const std::string steps = std::to_string(*rc::gen::inRange(2, 400));
@@ -167,6 +180,51 @@ void go_through_stages(LongTraining& training) {
                   ", ddp: {use_distributed_optimizer: true, overlap_grad_reduce: true}}}"});
 }
 
+// Before the training has gone far, within it or behind its end.
+std::string instant() {
+  switch (*rc::gen::inRange(0, 3)) {
+    case 0: return fmt::format("step {}", *rc::gen::inRange(0, 500));
+    case 1: return fmt::format("epoch {}", *rc::gen::inRange(0, 8));
+    default:
+      return fmt::format("{} us",
+                         *rc::gen::inRange(1, 40) * *rc::gen::element(10, 100, 1000, 10000));
+  }
+}
+
+std::string fault(const LongTraining& training, bool on_gpus) {
+  const std::string rank =
+      fmt::format("rank: {}, at: {}", *rc::gen::inRange(0, training.ranks), instant());
+  const std::string lasts =
+      *rc::gen::element(true, false)
+          ? fmt::format(", for: {} us", *rc::gen::inRange(1, 200) * *rc::gen::element(1, 30, 400))
+          : "";
+  const std::string call = fmt::format(", call: {}", *rc::gen::element(1, 2, 9, 200));
+  std::vector<std::string> faults = {
+      "{straggler: {slowdown: 3.0, " + rank + lasts + "}}",
+      "{straggler: {slowdown: 40.0, " + rank + lasts + "}}",
+      "{slow_data: {slowdown: 5.0, " + rank + lasts + "}}",
+      "{exception: {" + rank + "}}",
+      "{out_of_memory: {hook: on_train_epoch_end, " + rank + "}}",
+      "{lost_rank: {" + rank + "}}",
+      "{lost_rank: {" + rank + call + "}}",
+      "{lost_message: {" + rank + call + "}}",
+      "{signal: {name: SIGTERM, " + rank + "}}",
+  };
+  if (on_gpus && training.ranks > 1) {
+    const std::string slow = one_of({"bandwidth: 10 %", "latency: 3 us", "bandwidth: 1 %"});
+    const std::string between = "{slow_link: {between: [gpu 0, gpu 1], " + slow;
+    faults.push_back(between + ", at: " + instant() + lasts + "}}");
+    faults.push_back(between + ", at: " + instant() + lasts + "}}");
+  }
+  return one_of(faults);
+}
+
+void meet_faults(LongTraining& training, bool on_gpus) {
+  const std::string one = fault(training, on_gpus);
+  const std::string other = *rc::gen::element(true, false) ? ", " + fault(training, on_gpus) : "";
+  training.more += "faults: [" + one + other + "]\n";
+}
+
 }  // namespace
 
 std::string LongTraining::text(bool all_steps) const {
@@ -194,16 +252,7 @@ rc::Gen<LongTraining> long_trainings() {
     const bool on_gpus = *rc::gen::element(true, true, false);
     training.cluster = on_gpus ? "{preset: dgx-a100, nodes: 1}" : "{preset: cpu}";
     training.accelerator = on_gpus ? "gpu" : "cpu";
-    std::vector<std::string> strategies = {"ddp", "ddp", "ddp_find_unused_parameters_true"};
-    if (on_gpus) {
-      for (const char* name :
-           {"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3", "fsdp",
-            "{FSDPStrategy: {auto_wrap_policy: [Linear]}}",
-            "{FSDPStrategy: {auto_wrap_policy: [Linear], state_dict_type: sharded}}"}) {
-        strategies.push_back(name);
-      }
-    }
-    training.strategy = training.ranks == 1 ? "auto" : one_of(strategies);
+    training.strategy = training.ranks == 1 ? "auto" : one_of(strategies(on_gpus));
     training.batches = *rc::gen::inRange<int64_t>(8, 120);
     training.batch = *rc::gen::inRange<int64_t>(1, 4);
     training.rest = *rc::gen::element<int64_t>(0, 0, training.batch - 1);
@@ -243,6 +292,9 @@ rc::Gen<LongTraining> long_trainings() {
       log_across_epochs(training);
     } else if (*rc::gen::element(true, false, false, false, false)) {
       stop_early(training);
+    }
+    if (*rc::gen::element(true, false, false)) {
+      meet_faults(training, on_gpus);
     }
     return training;
   });

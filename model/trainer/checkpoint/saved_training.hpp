@@ -8,6 +8,7 @@
 #include "model/core/units.hpp"
 #include "model/strategy/local_model/loss_scale.hpp"
 #include "model/strategy/saved_tensor.hpp"
+#include "model/trainer/data/used_samples.hpp"
 
 namespace lockstep {
 
@@ -31,8 +32,7 @@ struct FitPosition {
 /// Samples of one training epoch that a rank has trained on.
 struct TrainedSamples {
   int64_t epoch = 0;
-  std::vector<int64_t> samples;
-  bool operator==(const TrainedSamples&) const = default;
+  UsedSamples samples;
 };
 
 /// What one rank has put into a checkpoint of a training, and what is known of it beside.

@@ -125,11 +125,11 @@ std::vector<TrainedSamples> FitCheckpoints::trained_samples() const {
   std::vector<TrainedSamples> trained;
   for (const SampleUse& use : log_.samples) {
     if (use.stage == "train") {
-      trained.push_back({use.epoch, use.samples.list()});
+      trained.push_back({use.epoch, use.samples});
     }
   }
   if (epoch_batches_ != nullptr) {
-    trained.push_back({state_.progress.epoch, epoch_batches_->list(epoch_batches_used_, true)});
+    trained.push_back({state_.progress.epoch, {*epoch_batches_, epoch_batches_used_}});
   }
   return trained;
 }

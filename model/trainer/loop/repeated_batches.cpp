@@ -22,7 +22,7 @@ RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
                                  const std::vector<int64_t>& decisions)
     : training_(training),
       schedule_(schedule),
-      windows_(training, 0, schedule.window),
+      windows_(training, 0, {schedule.window, steps_most(training.program().trainer, 1), 0}),
       decided_(decisions, batches_in_step(training.program().train.front())) {
   const bool tells_of_passes =
       decisions.empty() || batches_in_step(training.program().train.front());

@@ -115,7 +115,8 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
 
 RepeatedEpochs::RepeatedEpochs(Training& training, const Period& period)
     : training_(training),
-      loop_(training, level, period.epochs),
+      loop_(training, level,
+            {period.epochs, steps_most(training.program().trainer, period.steps), period.epochs}),
       period_(period),
       kind_(training.periods().new_kind()),
       tells_decisions_(batches_in_step(training.program().train.front())),

@@ -22,7 +22,7 @@ std::vector<int64_t> decisions_of_pass(const Training& training, int64_t batches
 RepeatedEvaluation::RepeatedEvaluation(Training& training, const Pass& pass,
                                        CountedDecisions& decisions)
     : training_(training),
-      loop_(training, 0, 1),
+      loop_(training, 0, {}),
       decided_(decisions_of_pass(training, pass.batches, decisions), batches_in_step(pass.loader)),
       first_(pass.ahead > 0 ? 2 : 1),
       last_(pass.batches - 1 - pass.ahead) {

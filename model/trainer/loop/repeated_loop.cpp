@@ -14,6 +14,10 @@ bool batches_in_step(const LoaderSettings& loader) {
   return !loader.batches && !loader.batch_size_of_rank && loader.sampler != SamplerKind::unrepeated;
 }
 
+int64_t steps_most(const TrainerSettings& settings, int64_t steps) {
+  return settings.automatic_optimization ? steps : TrainerSettings::no_limit;
+}
+
 std::vector<Place> places_that_decide(Training& training) {
   const Place& own = training.rank().place();
   if (own.rank.value != 0 || !training.program().repetition.ranks_decide_apart) {
@@ -29,7 +33,7 @@ std::vector<Place> places_that_decide(Training& training) {
 int64_t RepeatedLoop::left_out(int64_t pass, bool was_alike, int64_t until, int64_t kind) {
   PeriodStart start;
   start.first = !was_alike;
-  start.alike = std::max<int64_t>(0, (until - pass) / length_);
+  start.alike = std::max<int64_t>(0, (until - pass) / length());
   start.kind = kind;
   return leave_out(pass, start);
 }
@@ -38,21 +42,25 @@ int64_t RepeatedLoop::left_out(int64_t pass, bool was_alike, int64_t until,
                                const PeriodKinds& kinds) {
   PeriodStart start;
   start.first = !was_alike;
-  start.alike = std::max<int64_t>(0, (until - pass) / length_);
+  start.alike = std::max<int64_t>(0, (until - pass) / length());
   start.kinds = &kinds;
   return leave_out(pass, start);
 }
 
 int64_t RepeatedLoop::leave_out(int64_t pass, PeriodStart start) {
-  if (pass % length_ != 0) {
+  if (pass % length() != 0) {
     return 0;
   }
   ProgramMemory memory;
   training_.remember(memory);
   start.level = level_;
   start.forgets = start.first && forgets_;
-  start.first = start.first || last_ != pass - length_;
+  start.first = start.first || last_ != pass - length();
   start.memory = &memory;
+  start.step = training_.progress.global_step;
+  start.epoch = training_.progress.epoch;
+  start.steps_most = period_.steps_most;
+  start.epochs = period_.epochs;
   PeriodTally& tally = training_.periods().tally(level_);
   if (!start.first) {
     tally.end();
@@ -62,8 +70,8 @@ int64_t RepeatedLoop::leave_out(int64_t pass, PeriodStart start) {
     tally.leave_out(*left_out.repeats, pass);
   }
   tally.begin(left_out.number);
-  last_ = pass + left_out.periods * length_;
-  return left_out.periods * length_;
+  last_ = pass + left_out.periods * length();
+  return left_out.periods * length();
 }
 
 }  // namespace lockstep

@@ -119,11 +119,17 @@ TEST_CASE("steps of ranks that are slow all the time are left out") {
   CHECK(some.run.result.struck_faults.size() == 3);
 }
 
-TEST_CASE("no step is left out of a run in which a rank becomes slow, or is slow for a time") {
+TEST_CASE("steps before and behind the beginning and the end of a fault are left out") {
   for (const char* slow : {"  - {straggler: {slowdown: 1.3, rank: 1, at: 2 s}}\n",
                            "  - {straggler: {slowdown: 1.3, rank: 1, for: 2 s}}\n",
                            "  - {straggler: {slowdown: 1.3, rank: 1, at: step 20}}\n"}) {
-    CHECK(with_stragglers(slow, false).results.prediction.simulated_steps == 40);
+    CAPTURE(slow);
+    const Rehearsal some = with_stragglers(slow, false);
+    const Rehearsal all = with_stragglers(slow, true);
+    CHECK(some.results.prediction.simulated_steps < 20);
+    CHECK(all.results.prediction.simulated_steps == 40);
+    CHECK(some.results.prediction.total_time == all.results.prediction.total_time);
+    CHECK(some.run.result.struck_faults == all.run.result.struck_faults);
   }
 }
 
