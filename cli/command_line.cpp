@@ -161,6 +161,9 @@ class Parser {
                                      {"--plot", &request_.files.plot}}) {
       made->add_option(name, *text)->excludes(strategies);
     }
+    made->add_option("--timeline-steps", request_.timeline_steps)
+        ->needs("--timeline")
+        ->check(step_range());
   }
 
   void verify() {

@@ -53,6 +53,7 @@ Without :CASE, every case of the file runs in order. Expectations about quantiti
   --calibration FILE    predict from measurements of lockstep calibrate, with an error range
   --strategies all      one table: the same training under every strategy, or under A,B,..
   --timeline FILE       write a Chrome trace of one case, for ui.perfetto.dev
+  --timeline-steps A-B  steps, from 0, that it shows though they repeat others: 5000-5010
   --logs FOLDER         write what loggers and monitors would have recorded: CSV and TensorBoard
   --report FILE         write one HTML page: answers, a step, memory, layers, utilization, basis
   --plot FILE           write an SVG: a step, memory and utilization over time

@@ -9,6 +9,7 @@
 #include "cli/render/json.hpp"
 #include "cli/render/render.hpp"
 #include "cli/render/render_side_by_side.hpp"
+#include "cli/step_range.hpp"
 #include "model/core/ensure.hpp"
 #include "rehearsal/jobs.hpp"
 #include "rehearsal/run/draw_faults.hpp"
@@ -134,6 +135,7 @@ Answer run_command(const Request& request, const Style& style) {
   how.world = request.world;
   how.explore = false;
   how.advise = true;
+  how.keeps_steps = step_range_of(request.timeline_steps);
   how.deadline = std::make_shared<const Deadline>(request.time_limit_s, request.value_memory);
   return rehearse_cases(request, how, Judges::quantities, style);
 }

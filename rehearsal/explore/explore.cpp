@@ -145,6 +145,7 @@ class Explorer {
     request.journal_bytes_max = request_.journal_bytes_max;
     request.arithmetic = request_.arithmetic;
     request.attempt = request_.attempt;
+    request.keeps_steps = request_.keeps_steps;
     if (begun_ > 0 && request.attempt.store) {
       request.attempt.store = std::make_shared<MemoryCheckpoints>();
     }

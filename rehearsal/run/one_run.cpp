@@ -43,6 +43,7 @@ WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
   abilities.runs_columns = folding.columns;
   abilities.runs_classes = request.world == World::simulated && folding.ranks &&
                            request.schedule.late_rank < 0 && request.replay == nullptr;
+  abilities.keeps_steps = request.keeps_steps;
   abilities.attempt = request.attempt;
   abilities.stands_for = request.stands_for;
   abilities.gathers_rows = request.gathers_rows;

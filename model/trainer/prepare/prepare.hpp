@@ -78,6 +78,7 @@ struct WorldAbilities {
   bool runs_classes = false;
   bool runs_columns = true;  ///< and then one column of neighbours for all that are alike
   Arithmetic arithmetic = Arithmetic::always;
+  std::optional<KeptSteps> keeps_steps{};  ///< it leaves out none of these
   Attempt attempt{};
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to
   /// give up. Null: never.
