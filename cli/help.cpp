@@ -254,6 +254,7 @@ other rows are left out.
   --software PROFILE    predict all rows with this value of versions.kernels, or none: data sheets
   --format text|json|csv  csv has a line for each row
   --jobs N              rows at the same time (one per core); the output does not depend on it
+  --progress            show it on stderr also where that is no terminal
   --time-limit SECONDS  stop predicting after this time
   -o FILE               write the result to a file (atomically)
 

@@ -41,22 +41,34 @@ struct DrawnFaults {
   std::string error;
 };
 
+std::string name_of(const Scenario& scenario) {
+  return scenario.file + (scenario.name.empty() ? "" : ":") + scenario.name;
+}
+
 // Reads each case again with its faults, so that smaller variants and other world sizes have them
 // too. A case that does not run keeps none: rehearsing it shows why.
 DrawnFaults add_drawn_faults(std::vector<Job>& jobs, const Request& request,
-                             const Deadline* deadline) {
+                             const RehearseRequest& how) {
   DrawnFaults drawn;
+  if (request.draw_faults > 0) {
+    how.progress->expect(jobs.size());
+  }
   drawn.by_job.resize(jobs.size());
   for (size_t index = 0; index < jobs.size() && request.draw_faults > 0; ++index) {
     Job& job = jobs[index];
     if (!job.scenario->faults.empty()) {
       drawn.error = fmt::format(
-          "error: {}{}{} has faults of its own\n   = --draw-faults N draws "
+          "error: {} has faults of its own\n   = --draw-faults N draws "
           "for a case without: add --set 'faults=[]'\n",
-          job.scenario->file, job.scenario->name.empty() ? "" : ":", job.scenario->name);
+          name_of(*job.scenario));
       return drawn;
     }
-    const OneRun healthy = run_once(*job.scenario, {World::simulated, false, {}, deadline});
+    how.progress->case_begins(name_of(*job.scenario));
+    how.progress->phase("before faults are drawn");
+    RunRequest once{World::simulated, false, {}, how.deadline.get()};
+    once.progress = how.progress.get();
+    const OneRun healthy = run_once(*job.scenario, once);
+    how.progress->case_ends();
     if (!healthy.ran || !healthy.undecided.empty()) {
       continue;
     }
@@ -95,12 +107,12 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
                         collected.jobs.front().scenario->name),
             ExitCode::usage};
   }
-  DrawnFaults drawn = add_drawn_faults(collected.jobs, request, how.deadline.get());
+  RehearseRequest watched = how;
+  watched.progress = std::make_shared<Progress>(request.progress || style.progress);
+  DrawnFaults drawn = add_drawn_faults(collected.jobs, request, watched);
   if (!drawn.error.empty()) {
     return {"", drawn.error, ExitCode::usage};
   }
-  RehearseRequest watched = how;
-  watched.progress = std::make_shared<Progress>(request.progress || style.progress);
   Answer answer;
   answer.leaves_threads = !rehearse_all(collected.jobs, watched, judges, threads_of(request));
   watched.progress->end();

@@ -93,7 +93,7 @@ class Explorer {
 
   void visit(const Schedule& schedule) {
     if (explored_.schedules > 0) {
-      tell(request_.progress, fmt::format("order {}", explored_.schedules + 1));
+      tell_order();
     }
     RunRequest request = request_of(schedule);
     OneRun run =
@@ -132,6 +132,14 @@ class Explorer {
     if (explored_.schedules == 1) {
       explored_.first = std::move(run);
     }
+  }
+
+  // Of those that are known: a run may show further ones.
+  void tell_order() const {
+    const int64_t known = explored_.schedules + 1 + std::ssize(queue_);
+    const int64_t total = std::min(known, request_.schedules_max);
+    tell(request_.progress, fmt::format("order {} of {} so far", explored_.schedules + 1, total),
+         Amount{explored_.schedules, total});
   }
 
   RunRequest request_of(const Schedule& schedule) const {
