@@ -95,6 +95,7 @@ class Explorer {
     if (explored_.schedules > 0) {
       tell_order();
     }
+    note_phase(request_.deadline, "");
     RunRequest request = request_of(schedule);
     OneRun run =
         ahead_ && ahead_->schedule == schedule ? ahead_->run.get() : run_once(scenario_, request);
@@ -174,6 +175,7 @@ class Explorer {
   }
 
   void collect(const OneRun& run, const Schedule& schedule) {
+    note_phase(request_.deadline, text_of_search(run));
     explored_.hung = explored_.hung || run.result.hung;
     const SiteId apart = unknown_taken_apart(run);
     for (Finding& finding : findings_of(run, request_.world)) {
@@ -206,6 +208,15 @@ class Explorer {
     if (!fresh && weight(finding) > weight(known->second)) {
       known->second = std::move(finding);
     }
+  }
+
+  std::string text_of_search(const OneRun& run) const {
+    const int64_t steps = run.preparation.log->ranks.front().steps;
+    const std::string order =
+        explored_.schedules > 1 ? fmt::format("order {} of ", explored_.schedules) : "";
+    return fmt::format("findings of {}{}{} were looked for", order,
+                       steps > 0 ? plural(steps, "step") + " on " : "",
+                       plural(run.preparation.options.world_size, "rank"));
   }
 
   static std::string way_of(const OneRun& run, const Schedule& schedule) {
