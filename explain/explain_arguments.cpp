@@ -49,6 +49,8 @@ constexpr const char* deepspeed_facts[] = {
     "0.16.8: stage 3 frees what a checkpointed module has gathered with its backward; before, it "
     "stays until the step",
     "0.17.0: the last release in which `enabled: auto` of fp16 and bf16 counts as true",
+    "0.19.3: stages 1 and 2 in bf16 agree before each step whether gradients are finite, unless "
+    "bf16.check_grad_overflow is false",
     "0.19.7: sections that DeepSpeed has dropped (amp, elasticity, MiCS, ..) are LS501 whatever "
     "they say",
     "keys of a configuration that came later are LS501 in a release that lacks them"};
