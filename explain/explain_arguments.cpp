@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "explain/key_examples.hpp"
 #include "model/trainer/prepare/prepare.hpp"
@@ -13,31 +14,6 @@ namespace {
 
 constexpr std::string_view versions_prefix = "versions.";
 constexpr std::string_view fully_shard = "fully_shard";
-
-struct LibraryText {
-  std::string_view library;
-  std::string_view default_text;
-  std::string_view meaning;
-  std::string_view lines;  ///< of the example
-};
-
-constexpr LibraryText libraries[] = {
-    {"lightning", "the newest that supports the scenario",
-     "the release of Lightning whose order of hooks, arguments and refusals are followed",
-     "versions: {lightning: \"1.9\"}"},
-    {"torch", "the newest that supports the scenario",
-     "the release of PyTorch whose collectives, wrappers and refusals are followed",
-     "versions: {torch: \"2.4\"}"},
-    {"torchmetrics", "the newest that supports the scenario",
-     "the release of TorchMetrics whose metrics and arguments are followed",
-     "versions: {torchmetrics: \"1.4\"}"},
-    {"nccl", "the newest that supports the scenario",
-     "the release of NCCL whose choices of algorithms are followed", "versions: {nccl: \"2.19\"}"},
-    {"deepspeed", "the newest; 0.8.2 below Lightning 2.0",
-     "the release of DeepSpeed whose rules are followed",
-     "trainer: {accelerator: gpu, devices: 2, strategy: deepspeed_stage_3, max_epochs: 1}\n"
-     "versions: {deepspeed: \"0.16.4\"}"},
-};
 
 constexpr const char* deepspeed_facts[] = {
     "0.8.3: a state that is offloaded is updated by DeepSpeedCPUAdam alone (LS501), unless "
@@ -55,6 +31,33 @@ constexpr const char* deepspeed_facts[] = {
     "they say",
     "keys of a configuration that came later are LS501 in a release that lacks them"};
 
+struct LibraryText {
+  std::string_view library;
+  std::string_view default_text;
+  std::string_view meaning;
+  std::string_view lines;  ///< of the example
+  std::span<const char* const> facts{};
+};
+
+constexpr LibraryText libraries[] = {
+    {"lightning", "the newest that supports the scenario",
+     "the release of Lightning whose order of hooks, arguments and refusals are followed",
+     "versions: {lightning: \"1.9\"}"},
+    {"torch", "the newest that supports the scenario",
+     "the release of PyTorch whose collectives, wrappers and refusals are followed",
+     "versions: {torch: \"2.4\"}"},
+    {"torchmetrics", "the newest that supports the scenario",
+     "the release of TorchMetrics whose metrics and arguments are followed",
+     "versions: {torchmetrics: \"1.4\"}"},
+    {"nccl", "the newest that supports the scenario",
+     "the release of NCCL whose choices of algorithms are followed", "versions: {nccl: \"2.19\"}"},
+    {"deepspeed", "the newest; 0.8.2 below Lightning 2.0",
+     "the release of DeepSpeed whose rules are followed",
+     "trainer: {accelerator: gpu, devices: 2, strategy: deepspeed_stage_3, max_epochs: 1}\n"
+     "versions: {deepspeed: \"0.16.4\"}",
+     deepspeed_facts},
+};
+
 KeyPage page_of_library(const ModelledVersions& versions, const LibraryText& text) {
   KeyPage page;
   page.name = fmt::format("{}{}", versions_prefix, versions.library);
@@ -64,9 +67,7 @@ KeyPage page_of_library(const ModelledVersions& versions, const LibraryText& tex
        fmt::format("text, \"{}.{}\" to \"{}.{}\"", versions.oldest.major, versions.oldest.minor,
                    versions.newest.major, versions.newest.minor),
        std::string(text.default_text), std::string(text.meaning), std::nullopt});
-  if (versions.library == "deepspeed") {
-    page.facts.assign(std::begin(deepspeed_facts), std::end(deepspeed_facts));
-  }
+  page.facts.assign(text.facts.begin(), text.facts.end());
   page.scenario = scenario_with(std::string(text.lines));
   return page;
 }

@@ -300,7 +300,6 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
     rehearsal.run.ran = false;
     return rehearsal;
   }
-  note_phase(request.deadline.get(), "what was logged was looked at");
   rehearsal.logged = logged_metrics(rehearsal.run, nullptr);
   explore_world_sizes(own, request, rehearsal);
   if (request.explore && wants_one_device(rehearsal)) {

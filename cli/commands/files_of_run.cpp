@@ -41,7 +41,7 @@ std::vector<FileOfRun> files_of(const Rehearsal& rehearsal, const Request& reque
   };
 }
 
-// Steps count as the timeline names them. What ended before its time is told as a finding.
+// Steps count as the timeline names them. What ended before its time is reported as a finding.
 std::string fault_of_steps(const Rehearsal& rehearsal, const Request& request, Answer& answer) {
   const std::optional<KeptSteps> asked = step_range_of(request.timeline_steps);
   if (!asked || request.timeline.empty()) {

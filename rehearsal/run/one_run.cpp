@@ -34,8 +34,7 @@ struct Folding {
 };
 
 WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
-  WorldAbilities abilities;
-  abilities.faults = every_fault();
+  WorldAbilities abilities{.faults = every_fault()};
   abilities.calibration = true;  // a real world has times of its own
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;

@@ -1,4 +1,4 @@
-// Whichever phase a limit ends: what was looked at is told, and that the answer is partial.
+// Whichever phase a limit ends: the answer says what was looked at, and that it is partial.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <condition_variable>
@@ -41,7 +41,7 @@ Rehearsal interrupted_at(int reading, const std::string& text, bool find_smalles
   return rehearsal;
 }
 
-bool is_told(const Rehearsal& rehearsal, const std::string& what) {
+bool names_left_out(const Rehearsal& rehearsal, const std::string& what) {
   const std::string text = render_verify(rehearsal, Style{});
   INFO(text);
   CHECK(text.find("Checked: ") != std::string::npos);
@@ -53,7 +53,10 @@ bool is_told(const Rehearsal& rehearsal, const std::string& what) {
 const std::string long_training = R"yaml(
 version: 1
 cluster: {preset: dgx-a100, nodes: 1}
-model: {input: [64], layers: [{Linear: {in_features: 64, out_features: 128, bias: false}}], loss: MSELoss}
+model:
+  input: [64]
+  layers: [{Linear: {in_features: 64, out_features: 128, bias: false}}]
+  loss: MSELoss
 optimizer: {SGD: {lr: 0.01}}
 data: {train: {samples: 51200, batch_size: 256}}
 trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 10000, logger: false,
@@ -70,16 +73,16 @@ trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1}
 
 }  // namespace
 
-TEST_CASE("values of the first steps that a limit ends are told as not looked at") {
+TEST_CASE("values of the first steps that a limit ends are named as not looked at") {
   const Rehearsal rehearsal = interrupted_at(2, long_training);
   CHECK(rehearsal.undecided == "the command was interrupted");
-  CHECK(is_told(rehearsal, "values of steps 1 to 185 (the command was interrupted)"));
+  CHECK(names_left_out(rehearsal, "values of steps 1 to 185 (the command was interrupted)"));
 }
 
-TEST_CASE("the comparison with one device that a limit ends is told as not looked at") {
+TEST_CASE("the comparison with one device that a limit ends is named as not looked at") {
   const Rehearsal rehearsal = interrupted_at(2, short_training);
   CHECK(rehearsal.undecided == "the command was interrupted");
-  CHECK(is_told(rehearsal, "one device ("));
+  CHECK(names_left_out(rehearsal, "one device ("));
 }
 
 TEST_CASE("a finding stands where a limit ends the search for a smaller example") {
@@ -88,7 +91,7 @@ TEST_CASE("a finding stands where a limit ends the search for a smaller example"
   CHECK(rehearsal.findings.front().code == "LS101");
   CHECK(rehearsal.undecided.empty());
   CHECK(exit_code_of(rehearsal, false) == ExitCode::findings);
-  CHECK(is_told(rehearsal, "all smaller examples of LS101 (the command was interrupted)"));
+  CHECK(names_left_out(rehearsal, "all smaller examples of LS101 (the command was interrupted)"));
 }
 
 TEST_CASE("a case that does not notice its limit tells what it was doing") {
@@ -124,7 +127,7 @@ TEST_CASE("a case that does not notice its limit tells what it was doing") {
   gate->changed.wait(lock, [&gate] { return gate->has_ended; });
 }
 
-TEST_CASE("which limit ended a run is told") {
+TEST_CASE("a run says which limit ended it") {
   CHECK(std::string(Deadline(1e-9).reason()) == "the time limit was reached");
   const Deadline calls = Deadline().with_calls_at_most(10);
   CHECK(std::string(calls.reason()) == "the limit of calls was reached");

@@ -68,7 +68,7 @@ TEST_CASE("a phase has a count of its own, and ends the steps of the one before"
   CHECK(line.text(12.0) == "12 s · a.yaml · on one device");
 }
 
-TEST_CASE("long times are told in minutes and hours") {
+TEST_CASE("long times are in minutes and hours") {
   ProgressLine line;
   line.expect(1001, "rows", 0.0);
   line.case_ends(1.2);
