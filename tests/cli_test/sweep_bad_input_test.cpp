@@ -47,6 +47,8 @@ TEST_CASE("an unknown key or a value of the wrong type is refused before anythin
                  "numbers, not `abc`");
   refusals.check("train.yaml --vary trainer.limit_train_batches=0.5,few --out out.jsonl", 3,
                  "`limit_train_batches` takes an int or a float, not `few`");
+  refusals.check("train.yaml --vary trainer.deterministic=warn,perhaps --out out.jsonl", 3,
+                 "`deterministic` takes a bool or `warn`, not `perhaps`");
   refusals.check(
       "train.yaml --vary trainer.devices=2,4 --vary data.train.batch_size=0 --out out.jsonl", 3,
       "`batch_size` is at least 1, not 0");

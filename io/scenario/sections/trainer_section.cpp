@@ -125,7 +125,7 @@ std::vector<Field<TrainerSpec>> device_fields() {
           {"sync_batchnorm", "false", "batch norms become SyncBatchNorm"}),
       field<&TrainerSpec::auto_select_gpus>(
           {"auto_select_gpus", "false", "1.x: try GPUs until enough are free"}),
-      field<&TrainerSpec::deterministic>({"deterministic", "false", "bool, or `warn`"}),
+      field<&TrainerSpec::deterministic, WarnForm>({"deterministic", "false", "bool, or `warn`"}),
       field<&TrainerSpec::benchmark>({"benchmark", "", "cudnn.benchmark"}),
       field<&TrainerSpec::inference_mode>(
           {"inference_mode", "true", "evaluate under inference_mode, not no_grad"}),

@@ -52,6 +52,17 @@ std::optional<PlainValue> BatchesForm::read(Reader& reader, const Node& node, co
                       "an int is a number of batches, a float from 0.0 to 1.0 a part of them");
 }
 
+// Python takes 0 and 1 for a bool.
+std::optional<PlainValue> WarnForm::read(Reader& reader, const Node& node, const KeyRow& row) {
+  const auto is_word = [](const PlainValue& value) {
+    const auto* text = value.get_if<std::string>();
+    return text != nullptr ? *text == "warn"
+                           : value.is_null() || value.get_if<bool>() != nullptr ||
+                                 value.get_if<int64_t>() != nullptr;
+  };
+  return read_checked(reader, node, row, is_word, "a bool or `warn`", "write true, false or warn");
+}
+
 std::optional<PlainValue> SwitchForm::read(Reader& reader, const Node& node, const KeyRow& row) {
   const auto is_switch = [](const PlainValue& value) {
     return value.is_null() || value.get_if<bool>() != nullptr || value.get_if<int64_t>() != nullptr;

@@ -17,6 +17,12 @@ struct BatchesForm : FormWithoutWords {
   static std::optional<PlainValue> read(Reader& reader, const Node& node, const KeyRow& row);
 };
 
+/// A bool, or `warn`.
+struct WarnForm : FormWithoutWords {
+  static constexpr std::string_view type = AnyForm::type;
+  static std::optional<PlainValue> read(Reader& reader, const Node& node, const KeyRow& row);
+};
+
 /// A bool or a number.
 struct SwitchForm : FormWithoutWords {
   static constexpr std::string_view type = AnyForm::type;
