@@ -39,7 +39,7 @@ struct RankAction {
 };
 
 /// What a finding is about beyond its code, for whoever treats some of them apart.
-enum class FindingCause : uint8_t {
+enum class FindingTopic : uint8_t {
   other,
   disagreement,  ///< ranks decide apart, and act alike
   kept_list,     ///< a list that nothing has emptied: Finding::name
@@ -64,7 +64,7 @@ struct Why {
 struct Finding {
   std::string code;  ///< "LS101"
   Level level = Level::error;
-  FindingCause cause = FindingCause::other;
+  FindingTopic topic = FindingTopic::other;
   std::string name{};  ///< in the user's program, of what it is about; empty: it needs none
   std::string title;
   std::vector<FindingSite> sites;  ///< the subject first

@@ -61,11 +61,11 @@ std::string code_of(const StatementFinding& finding) {
   return finding.code.starts_with("LS") ? finding.code : "";
 }
 
-FindingCause cause_of(const StatementFinding& finding) {
+FindingTopic topic_of(const StatementFinding& finding) {
   if (finding.code == "assert") {
-    return FindingCause::assertion;
+    return FindingTopic::assertion;
   }
-  return finding.list.empty() ? FindingCause::other : FindingCause::kept_list;
+  return finding.list.empty() ? FindingTopic::other : FindingTopic::kept_list;
 }
 
 std::vector<Finding> statement_findings(const OneRun& run) {
@@ -96,7 +96,7 @@ std::vector<Finding> statement_findings(const OneRun& run) {
       continue;
     }
     Finding finding = lockstep::finding_of(code_of(told), level_of(run, told), title_of(told, on));
-    finding.cause = cause_of(told);
+    finding.topic = topic_of(told);
     finding.name = told.list;
     finding.ranks = on;
     finding.sites.push_back({told.site, SiteRole::subject, fmt::format("on {}", on.phrase())});

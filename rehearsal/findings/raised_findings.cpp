@@ -59,7 +59,7 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
                              fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
     finding.ranks = ranks;
     const bool is_lack = is_not_modelled(logs[static_cast<size_t>(ranks.first())], key.first);
-    finding.cause = is_lack ? FindingCause::not_modelled : FindingCause::other;
+    finding.topic = is_lack ? FindingTopic::not_modelled : FindingTopic::other;
     finding.sites.push_back({key.first, SiteRole::exception, fmt::format("on {}", ranks.phrase())});
     if (exception != nullptr) {
       finding.fix.emplace_back(exception->fix);

@@ -198,7 +198,7 @@ Lines python_of_state(const Statement* statement, const Finding& finding) {
     if (statement->kind == Kind::compute || statement->kind == Kind::update) {
       return {fmt::format("self.{}.reset()", metric_of(*statement))};
     }
-    if (finding.cause == FindingCause::kept_list && finding.name.starts_with("self.")) {
+    if (finding.topic == FindingTopic::kept_list && finding.name.starts_with("self.")) {
       return {finding.name + ".clear()"};
     }
   }
