@@ -161,6 +161,9 @@ class Parser {
                                      {"--plot", &request_.files.plot}}) {
       made->add_option(name, *text)->excludes(strategies);
     }
+    made->add_option("--timeline-steps", request_.timeline_steps)
+        ->needs("--timeline")
+        ->check(step_range());
   }
 
   void verify() {
@@ -287,6 +290,7 @@ class Parser {
       made->add_option(name, *text);
     }
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "csv"}));
+    made->add_flag("--progress", request_.progress);
     made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
     made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
   }

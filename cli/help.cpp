@@ -53,6 +53,7 @@ Without :CASE, every case of the file runs in order. Expectations about quantiti
   --calibration FILE    predict from measurements of lockstep calibrate, with an error range
   --strategies all      one table: the same training under every strategy, or under A,B,..
   --timeline FILE       write a Chrome trace of one case, for ui.perfetto.dev
+  --timeline-steps A-B  steps, from 0, that it shows though they repeat others: 5000-5010
   --logs FOLDER         write what loggers and monitors would have recorded: CSV and TensorBoard
   --report FILE         write one HTML page: answers, a step, memory, layers, utilization, basis
   --plot FILE           write an SVG: a step, memory and utilization over time
@@ -253,6 +254,7 @@ other rows are left out.
   --software PROFILE    predict all rows with this value of versions.kernels, or none: data sheets
   --format text|json|csv  csv has a line for each row
   --jobs N              rows at the same time (one per core); the output does not depend on it
+  --progress            show it on stderr also where that is no terminal
   --time-limit SECONDS  stop predicting after this time
   -o FILE               write the result to a file (atomically)
 

@@ -73,8 +73,9 @@ struct Request {
   int jobs = 0;         ///< 0: as many as there are cores
   bool strict = false;  ///< warnings count as errors
   bool verbose = false;
-  bool progress = false;  ///< shown also where standard error is no terminal
-  std::string timeline;   ///< empty: none
+  bool progress = false;       ///< shown also where standard error is no terminal
+  std::string timeline;        ///< empty: none
+  std::string timeline_steps;  ///< "5000-5010": of which the timeline leaves out none; empty: none
   RunFiles files{};
   std::string strategies;  ///< of `run` and `verify`: to compare; empty: the scenario's own
   bool all_steps = false;  ///< of `verify`: none is left out, and all have values

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "cli/step_range.hpp"
 #include "io/expression/quantity.hpp"
 #include "io/scenario/reader/scalar.hpp"
 
@@ -56,6 +57,18 @@ CLI::Validator memory_size() {
         return value != nullptr && *value > Bytes()
                    ? std::string()
                    : fmt::format("takes a size above 0, such as 8GiB, not `{}`", text);
+      },
+      "");
+}
+
+CLI::Validator step_range() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return step_range_of(text) ? std::string()
+                                   : fmt::format(
+                                         "takes a step or a first and a last one, numbered "
+                                         "from 0, such as 5000-5010, not `{}`",
+                                         text);
       },
       "");
 }

@@ -38,6 +38,15 @@ struct RankAction {
   SiteId site{};
 };
 
+/// What a finding is about beyond its code, for whoever treats some of them apart.
+enum class FindingTopic : uint8_t {
+  other,
+  disagreement,  ///< ranks decide apart, and act alike
+  kept_list,     ///< a list that nothing has emptied: Finding::name
+  assertion,     ///< of the user's program
+  not_modelled,  ///< raised in place of what would run in the user's program
+};
+
 /// One way that ranks took, or one value that they had.
 struct Way {
   RankSet ranks;
@@ -55,6 +64,8 @@ struct Why {
 struct Finding {
   std::string code;  ///< "LS101"
   Level level = Level::error;
+  FindingTopic topic = FindingTopic::other;
+  std::string name{};  ///< in the user's program, of what it is about; empty: it needs none
   std::string title;
   std::vector<FindingSite> sites;  ///< the subject first
   RankSet ranks;                   ///< those who suffer or differ: the title's

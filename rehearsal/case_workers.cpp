@@ -19,9 +19,16 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{20};
 
-// The statement that a case executed last, as " at FILE:LINE:COLUMN".
-std::string place_of_last_statement(const CaseWork& work) {
+// What a case is doing; while its ranks run, the statement that they executed last, as
+// " at FILE:LINE:COLUMN".
+std::string place_of(const CaseWork& work) {
   std::string text;
+  if (work.request.deadline != nullptr) {
+    const std::string phase = work.request.deadline->phase().text();
+    if (!phase.empty()) {
+      return " while " + phase;
+    }
+  }
   if (!work.scenario->program || work.request.deadline == nullptr) {
     return text;
   }
@@ -70,9 +77,8 @@ class SharedWork {
     for (size_t index = 0; index < cases_.size(); ++index) {
       const CaseWork& work = cases_[index];
       results.rehearsals.push_back(
-          results_[index]
-              ? std::move(*results_[index])
-              : undecided_rehearsal(work, deadline.reason() + place_of_last_statement(work)));
+          results_[index] ? std::move(*results_[index])
+                          : undecided_rehearsal(work, deadline.reason() + place_of(work)));
     }
     return results;
   }

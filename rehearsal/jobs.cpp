@@ -107,7 +107,7 @@ bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges
     }
   }
   if (request.progress != nullptr) {
-    request.progress->expect_cases(rehearsed.size());
+    request.progress->expect(rehearsed.size());
   }
   std::vector<CaseWork> cases;
   for (const Job* job : rehearsed) {

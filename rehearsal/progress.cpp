@@ -1,9 +1,6 @@
 #include "rehearsal/progress.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <chrono>
 
 #include "rehearsal/launch/interruption.hpp"
 #include "rehearsal/text/printable.hpp"
@@ -60,25 +57,33 @@ void Progress::end() {
   thread_.join();
 }
 
-void Progress::expect_cases(size_t count) {
+double Progress::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+void Progress::expect(size_t count, const std::string& unit) {
   const std::lock_guard lock(guard_);
-  cases_ = count;
+  line_.expect(static_cast<int64_t>(count), unit, now());
 }
 
 void Progress::case_begins(const std::string& name) {
   const std::lock_guard lock(guard_);
-  case_ = printable(name);
-  step_.clear();
+  line_.case_begins(printable(name));
 }
 
 void Progress::case_ends() {
   const std::lock_guard lock(guard_);
-  ++done_;
+  line_.case_ends(now());
 }
 
-void Progress::step(const std::string& what) {
+void Progress::phase(const std::string& what, std::optional<Amount> amount) {
   const std::lock_guard lock(guard_);
-  step_ = printable(what);
+  line_.phase(printable(what), amount, now());
+}
+
+void Progress::step(int64_t done, std::optional<int64_t> total) {
+  const std::lock_guard lock(guard_);
+  line_.step("step", done, total, now());
 }
 
 void Progress::announce(const std::string& what) {
@@ -88,26 +93,13 @@ void Progress::announce(const std::string& what) {
   }
 }
 
-std::string Progress::line(double seconds) const {
-  std::string text = fmt::format("{:.0f} s", seconds);
-  if (cases_ > 1) {
-    text += fmt::format(" · {} of {} cases done", done_, cases_);
-  }
-  if (!case_.empty()) {
-    text += " · " + case_;
-  }
-  return shortened(step_.empty() ? text : text + " · " + step_);
-}
-
 void Progress::show() {
-  const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(guard_);
   if (ended_.wait_for(lock, patience, [this] { return end_; })) {
     return;
   }
   do {
-    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begin;
-    write_line(line(gone.count()));
+    write_line(shortened(line_.text(now())));
   } while (!ended_.wait_for(lock, pause, [this] { return end_; }));
   write_line("");
 }

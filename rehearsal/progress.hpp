@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "rehearsal/progress_line.hpp"
 
 namespace lockstep::cli {
 
@@ -18,34 +21,36 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void expect_cases(size_t count);
+  /// `unit`: what is counted. Counts from 0 again.
+  void expect(size_t count, const std::string& unit = "cases");
   void case_begins(const std::string& name);
   void case_ends();
   /// Takes the line away; nothing is shown from now on.
   void end();
-  /// What is done within the case: "schedule 12".
-  void step(const std::string& what);
+  /// What is done within the case: "on one device"; ends what was reported of steps.
+  void phase(const std::string& what, std::optional<Amount> amount = std::nullopt);
+  /// Of a run: "step 12 of 200".
+  void step(int64_t done, std::optional<int64_t> total);
   /// A line that stays, written at once.
   void announce(const std::string& what);
 
  private:
   void show();
-  std::string line(double seconds) const;
+  double now() const;
 
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex guard_;
   std::condition_variable ended_;
   bool end_ = false;
-  size_t cases_ = 0;
-  size_t done_ = 0;
-  std::string case_;
-  std::string step_;
+  ProgressLine line_;
   std::thread thread_;
 };
 
 /// For whoever may have been given none.
-inline void tell(Progress* progress, const std::string& what) {
+inline void tell(Progress* progress, const std::string& what,
+                 std::optional<Amount> amount = std::nullopt) {
   if (progress != nullptr) {
-    progress->step(what);
+    progress->phase(what, amount);
   }
 }
 

@@ -66,6 +66,11 @@ void add_smallest(const CaseSource& source, const RehearseRequest& request, Rehe
   for (Finding& finding : rehearsal.findings) {
     if (finding.level == Level::error && finding.code.starts_with("LS10")) {
       finding.smallest = smallest_variant(source, rehearsal, finding, request);
+      if (request.deadline != nullptr && request.deadline->passed()) {
+        rehearsal.coverage.not_looked_at.push_back(fmt::format(
+            "all smaller examples of {} ({})", finding.code, request.deadline->reason()));
+        return;
+      }
     }
   }
 }
@@ -189,6 +194,9 @@ std::optional<OneRun> predict_without_values(Rehearsal& rehearsal, const Rehears
       rehearsal.results.elastic
           ? price_job(request_of_prediction(request), rehearsal)
           : std::optional(run_once(*rehearsal.scenario, request_of_prediction(request)));
+  if (priced && rehearsal.undecided.empty()) {
+    rehearsal.undecided = priced->undecided;
+  }
   if (!priced || !priced->ran || !priced->undecided.empty() || priced->result.hung) {
     return std::nullopt;
   }
@@ -208,7 +216,19 @@ void add_partial_results(Rehearsal& rehearsal) {
                      so_far.ranks.empty() ? Bytes{} : so_far.ranks.front().memory.peak};
 }
 
+void tell_missing_range(const RehearseRequest& request, Rehearsal& rehearsal) {
+  const Deadline* const deadline = request.deadline.get();
+  if (!rehearsal.results.prediction.total_time_low && deadline != nullptr && deadline->passed()) {
+    rehearsal.problems.push_back(
+        {Problem::Kind::note,
+         {rehearsal.scenario->file, 0, 0},
+         fmt::format("the range of the prediction is not known: {}", deadline->reason()),
+         "give more time: --time-limit"});
+  }
+}
+
 void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
+  note_phase(request.deadline.get(), "times and memory were measured");
   // What a run has given until it was stopped is no result.
   std::optional<ElasticResults> elastic = std::move(rehearsal.results.elastic);
   rehearsal.results =
@@ -226,6 +246,7 @@ void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
     tell(request.progress.get(), "the range");
     add_range(planned ? *planned : *rehearsal.scenario, request_of_prediction(request),
               rehearsal.results.prediction);
+    tell_missing_range(request, rehearsal);
   } else if (!is_real(rehearsal.world) && !rehearsal.hung && rehearsal.undecided.empty() &&
              kernel_machine(*rehearsal.scenario, rehearsal.run.machine.cluster.node.device)) {
     add_fitted_range(rehearsal.results.prediction);
@@ -284,6 +305,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   if (request.explore && wants_one_device(rehearsal)) {
     compare_with_one_device(own, request, rehearsal);
   }
+  note_phase(request.deadline.get(), "remedies of findings were looked for");
   complete_findings(rehearsal);
   if (request.explore && request.first_values) {
     add_first_values(own, request, rehearsal);

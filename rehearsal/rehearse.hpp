@@ -23,6 +23,7 @@ struct RehearseRequest {
   std::shared_ptr<Progress> progress{};
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run
   DeviceRequest device{};                                      ///< of World::processes
+  std::optional<KeptSteps> keeps_steps{};  ///< simulated: of these none is left out
   int threads = 1;  ///< that may work for one case; the result does not depend on it
 };
 

@@ -108,6 +108,7 @@ struct Advice {
   std::string why_no_batch_size;       ///< "raises ..": a short run failed, and not for memory
   std::string why_no_base;             ///< the same of the scenario itself
   std::string not_tried;               ///< why nothing was: "this run takes .."
+  std::string stopped;                 ///< "the time limit was reached": more would be tried
   std::optional<Bytes> needed;         ///< by the fullest GPU, where it has not as much
   std::vector<Change> strategies;      ///< with which it fits, where it does with no batch
   std::vector<std::string> too_large;  ///< strategies with which it does not fit either

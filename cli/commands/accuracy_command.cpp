@@ -9,6 +9,7 @@
 #include "cli/render/accuracy/accuracy_view.hpp"
 #include "io/table/throughput_table.hpp"
 #include "rehearsal/accuracy/accuracy_errors.hpp"
+#include "rehearsal/progress.hpp"
 #include "rehearsal/run/output.hpp"
 
 namespace lockstep::cli {
@@ -47,7 +48,7 @@ std::vector<std::string> throughput_files(const std::vector<std::string>& argume
 
 }  // namespace
 
-Answer accuracy_command(const Request& request, const Style&) {
+Answer accuracy_command(const Request& request, const Style& style) {
   try {
     AccuracyView view;
     const std::vector<std::string> folders =
@@ -75,8 +76,10 @@ Answer accuracy_command(const Request& request, const Style&) {
     const int threads = request.jobs > 0
                             ? request.jobs
                             : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    view.rows =
-        predict_rows(view.measured, asked.software, Deadline(request.time_limit_s), threads);
+    Progress progress(request.progress || style.progress);
+    view.rows = predict_rows(view.measured, asked.software, Deadline(request.time_limit_s), threads,
+                             &progress);
+    progress.end();
     if (!asked.plot.empty()) {
       write_atomically(asked.plot, accuracy_plot(view));
     }

@@ -169,7 +169,7 @@ Calibration measure_all(const Target& target, const Request& request, bool shows
   CalibrationOrigin origin = origin_of(target, request);
   Samples samples;
   const std::vector<SweepRun> runs = sweep_of(target.sweep);
-  progress.expect_cases(runs.size());
+  progress.expect(runs.size(), "measurements");
   for (const SweepRun& sweep : runs) {
     progress.case_begins(sweep.name);
     const Measured measured = measure_once(sweep, target, folder, deadline);

@@ -9,6 +9,7 @@
 #include "cli/render/json.hpp"
 #include "cli/render/render.hpp"
 #include "cli/render/render_side_by_side.hpp"
+#include "cli/step_range.hpp"
 #include "model/core/ensure.hpp"
 #include "rehearsal/jobs.hpp"
 #include "rehearsal/run/draw_faults.hpp"
@@ -40,22 +41,34 @@ struct DrawnFaults {
   std::string error;
 };
 
+std::string name_of(const Scenario& scenario) {
+  return scenario.file + (scenario.name.empty() ? "" : ":") + scenario.name;
+}
+
 // Reads each case again with its faults, so that smaller variants and other world sizes have them
 // too. A case that does not run keeps none: rehearsing it shows why.
 DrawnFaults add_drawn_faults(std::vector<Job>& jobs, const Request& request,
-                             const Deadline* deadline) {
+                             const RehearseRequest& how) {
   DrawnFaults drawn;
+  if (request.draw_faults > 0) {
+    how.progress->expect(jobs.size());
+  }
   drawn.by_job.resize(jobs.size());
   for (size_t index = 0; index < jobs.size() && request.draw_faults > 0; ++index) {
     Job& job = jobs[index];
     if (!job.scenario->faults.empty()) {
       drawn.error = fmt::format(
-          "error: {}{}{} has faults of its own\n   = --draw-faults N draws "
+          "error: {} has faults of its own\n   = --draw-faults N draws "
           "for a case without: add --set 'faults=[]'\n",
-          job.scenario->file, job.scenario->name.empty() ? "" : ":", job.scenario->name);
+          name_of(*job.scenario));
       return drawn;
     }
-    const OneRun healthy = run_once(*job.scenario, {World::simulated, false, {}, deadline});
+    how.progress->case_begins(name_of(*job.scenario));
+    how.progress->phase("before faults are drawn");
+    RunRequest once{World::simulated, false, {}, how.deadline.get()};
+    once.progress = how.progress.get();
+    const OneRun healthy = run_once(*job.scenario, once);
+    how.progress->case_ends();
     if (!healthy.ran || !healthy.undecided.empty()) {
       continue;
     }
@@ -94,12 +107,12 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
                         collected.jobs.front().scenario->name),
             ExitCode::usage};
   }
-  DrawnFaults drawn = add_drawn_faults(collected.jobs, request, how.deadline.get());
+  RehearseRequest watched = how;
+  watched.progress = std::make_shared<Progress>(request.progress || style.progress);
+  DrawnFaults drawn = add_drawn_faults(collected.jobs, request, watched);
   if (!drawn.error.empty()) {
     return {"", drawn.error, ExitCode::usage};
   }
-  RehearseRequest watched = how;
-  watched.progress = std::make_shared<Progress>(request.progress || style.progress);
   Answer answer;
   answer.leaves_threads = !rehearse_all(collected.jobs, watched, judges, threads_of(request));
   watched.progress->end();
@@ -134,6 +147,7 @@ Answer run_command(const Request& request, const Style& style) {
   how.world = request.world;
   how.explore = false;
   how.advise = true;
+  how.keeps_steps = step_range_of(request.timeline_steps);
   how.deadline = std::make_shared<const Deadline>(request.time_limit_s, request.value_memory);
   return rehearse_cases(request, how, Judges::quantities, style);
 }

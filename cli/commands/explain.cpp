@@ -9,6 +9,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "explain/explain.hpp"
+#include "explain/explain_arguments.hpp"
 #include "explain/explain_classes.hpp"
 #include "explain/explain_codes.hpp"
 #include "explain/explain_guides.hpp"
@@ -48,6 +49,8 @@ std::string overview() {
          "\nClasses (EarlyStopping, SGD, Conv2d, torchrun, ..) and presets (dgx-a100, gpt2, ..) by "
          "name, and what\nscenarios add to classes\n" +
          lines_of(added_argument_names()) +
+         "\nReleases that are followed, and what scripts call for a strategy\n" +
+         lines_of(argument_page_names()) +
          "\n  presets                known clusters, GPUs and models\n"
          "  guides                 common claims in multi-GPU guides, checked\n"
          "\nlockstep explain NAME shows a page.\n";
@@ -112,6 +115,7 @@ std::vector<std::string_view> all_names() {
     }
     std::ranges::move(preset_page_names(), std::back_inserter(all));
     std::ranges::move(added_argument_names(), std::back_inserter(all));
+    std::ranges::move(argument_page_names(), std::back_inserter(all));
     return all;
   }();
   names.insert(names.end(), keys.begin(), keys.end());
@@ -232,6 +236,9 @@ Answer explain_command(const Request& request) {
   }
   if (page == nullptr) {
     std::optional<KeyPage> key = find_key_page(name);
+    if (!key) {
+      key = find_argument_page(name);
+    }
     if (!key) {
       key = find_class_page(name);
     }

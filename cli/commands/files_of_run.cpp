@@ -7,6 +7,8 @@
 #include "cli/render/logs/write_logs.hpp"
 #include "cli/render/report/report_page.hpp"
 #include "cli/render/timeline/timeline.hpp"
+#include "cli/step_range.hpp"
+#include "rehearsal/outcome.hpp"
 #include "rehearsal/run/output.hpp"
 
 namespace lockstep::cli {
@@ -39,6 +41,29 @@ std::vector<FileOfRun> files_of(const Rehearsal& rehearsal, const Request& reque
   };
 }
 
+// Steps count as the timeline names them. What ended before its time is reported as a finding.
+std::string fault_of_steps(const Rehearsal& rehearsal, const Request& request, Answer& answer) {
+  const std::optional<KeptSteps> asked = step_range_of(request.timeline_steps);
+  if (!asked || request.timeline.empty()) {
+    return "";
+  }
+  const int64_t steps = rehearsal.run.preparation.log->ranks.front().steps;
+  if (asked->last < steps) {
+    return "";
+  }
+  const std::string has =
+      steps == 0 ? "takes no optimizer step" : fmt::format("ends with step {}", steps - 1);
+  if (asked->first < steps || outcome_of(rehearsal) != Outcome::predicted) {
+    answer.diagnostics +=
+        fmt::format("note: the run {}, before step {} of --timeline-steps\n", has, asked->last);
+    return "";
+  }
+  return fmt::format(
+      "error: --timeline-steps {}: the run {}; no timeline is written\n   = {}\n",
+      request.timeline_steps, has,
+      steps == 0 ? "leave the option out" : "steps count from 0; name some that are there");
+}
+
 }  // namespace
 
 std::string option_of_one_case(const Request& request) {
@@ -59,8 +84,13 @@ void write_files_of_run(const Rehearsal& rehearsal, const Request& request,
   if (!rehearsal.ran()) {
     return;
   }
+  const std::string fault = fault_of_steps(rehearsal, request, answer);
+  if (!fault.empty()) {
+    answer.diagnostics += fault;
+    answer.code = ExitCode::usage;
+  }
   for (const FileOfRun& file : files_of(rehearsal, request, deadline)) {
-    if (file.path.empty()) {
+    if (file.path.empty() || (file.option == "--timeline" && !fault.empty())) {
       continue;
     }
     try {

@@ -67,7 +67,7 @@ std::vector<std::optional<SweepRow>> Waves::run(const std::vector<size_t>& chose
     }
     sources.push_back(std::move(own));
   }
-  progress_->expect_cases(numbers.size());
+  progress_->expect(numbers.size(), "layouts");
   RehearseRequest how;
   how.explore = false;
   // Owns all that it uses: a thread may outlive this call.

@@ -197,7 +197,7 @@ SweepEnd run_missing(const Request& request, const Inputs& inputs, const SweepCa
                      RunningSweep& sweep, const Deadline& deadline, bool shows_progress) {
   const auto progress = std::make_shared<Progress>(shows_progress);
   const std::vector<int64_t> missing = sweep.missing();
-  progress->expect_cases(missing.size());
+  progress->expect(missing.size());
   RehearseRequest how;
   how.explore = false;
   // Owns all that it uses: a thread may outlive this call.

@@ -76,8 +76,14 @@ std::string what_would_help(const Advice& advice) {
   if (!advice.why_no_base.empty()) {
     return sentence("Suggestions: unknown, because a short run " + advice.why_no_base);
   }
-  if (advice.tried == 0) {
-    return "";
+  const std::string incomplete =
+      advice.stopped.empty()
+          ? ""
+          : sentence(fmt::format("Suggestions and largest batch_size: incomplete "
+                                 "after {}, because {}",
+                                 plural(advice.tried, "change"), advice.stopped));
+  if (advice.tried == 0 || (advice.changes.empty() && !incomplete.empty())) {
+    return incomplete;
   }
   if (advice.changes.empty() || !advice.base) {
     return fmt::format("\nSuggestions: none ({} tried, none was faster or smaller)\n",
@@ -92,7 +98,7 @@ std::string what_would_help(const Advice& advice) {
     out += row_of(change);
     has_batch = has_batch || change.text.find("batch") != std::string::npos;
   }
-  return has_batch ? out + std::string(not_convergence) : out;
+  return (has_batch ? out + std::string(not_convergence) : out) + incomplete;
 }
 
 std::string what_would_fit(const Advice& advice, Bytes capacity) {

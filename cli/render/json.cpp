@@ -96,6 +96,7 @@ Json advice_json(const Advice& advice) {
   json["why_no_base"] = advice.why_no_base;
   json["changes"] = changes_json(advice.changes);
   json["not_tried"] = advice.not_tried;
+  json["stopped"] = advice.stopped;
   json["needed_bytes"] = advice.needed ? Json(advice.needed->count()) : Json(nullptr);
   json["strategies"] = changes_json(advice.strategies);
   json["strategies_too_large"] = advice.too_large;

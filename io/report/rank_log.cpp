@@ -23,11 +23,13 @@ Values values_of(const Json& json) {
 }
 
 Json json_of(const StatementFinding& finding) {
-  return {finding.code, finding.site.value, finding.message, finding.remedy, finding.times};
+  return {finding.code,   finding.site.value, finding.message,
+          finding.remedy, finding.times,      finding.list};
 }
 
 StatementFinding finding_of(const Json& json) {
-  return {json.at(0), site_of(json.at(1)), json.at(2), json.at(3), count_of(json.at(4))};
+  return {json.at(0), site_of(json.at(1)),  json.at(2),
+          json.at(3), count_of(json.at(4)), json.at(5)};
 }
 
 Json json_of(const LoggedKey& key) {

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-inline constexpr uint32_t report_version = 11;
+inline constexpr uint32_t report_version = 12;
 
 /// The bytes of a report's file: a head (magic, version, length, checksum), then the content in
 /// blocks of 64 KiB, each behind its checksum (CRC-32C of the block's number and bytes).

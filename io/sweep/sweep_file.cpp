@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "io/file/regular_file.hpp"
-#include "io/scenario/reader/scalar.hpp"
+#include "io/sweep/sweep_fields.hpp"
 
 namespace lockstep {
 
@@ -37,28 +38,30 @@ Json json_of_figure(const Value& value) {
   }
 }
 
-Value figure_of(const Json& json, std::string_view name) {
-  if (json.is_string()) {
-    return Value(json.get<std::string>());
-  }
-  if (!json.is_number()) {
-    return {};
-  }
-  const Value like = figure_stand_in(name, 0);
-  if (!like.is(Value::Kind::quantity)) {
-    return json.is_number_integer() && !like.is(Value::Kind::floating) ? Value(json.get<int64_t>())
-                                                                       : Value(json.get<double>());
-  }
-  if (like.quantity().kind != QuantityKind::time) {
-    return Value(Bytes(json.get<int64_t>()));
-  }
-  const double count = json.get<double>() * static_cast<double>(picoseconds_per_second);
-  const bool fits = count < static_cast<double>(Time::max().count());
-  return Value(fits ? Time(std::llround(count)) : Time::max());
-}
-
 std::string list_of(const std::vector<std::string>& items) {
   return items.empty() ? "none" : fmt::format("{}", fmt::join(items, ", "));
+}
+
+// What of a header cannot be; empty: nothing.
+std::string fault_of(const SweepHeader& header) {
+  if (header.keys.empty()) {
+    return "is not the first line of a sweep: `keys` is empty";
+  }
+  if (std::max(header.cases, header.shards) > sweep_cases_max) {
+    return fmt::format("is not the first line of a sweep: more than {} cases or shards",
+                       sweep_cases_max);
+  }
+  if (header.values.empty()) {
+    return "";
+  }
+  int64_t cases = header.values.size() == header.keys.size() ? 1 : 0;
+  for (const std::vector<std::string>& values : header.values) {
+    const bool is_over = __builtin_mul_overflow(cases, static_cast<int64_t>(values.size()), &cases);
+    cases = is_over ? 0 : cases;
+  }
+  return cases == header.cases
+             ? ""
+             : "is not the first line of a sweep: `keys`, `values` and `cases` disagree";
 }
 
 std::string differing(const std::string& what, const std::string& there, const std::string& here) {
@@ -116,28 +119,31 @@ std::string line_of(const SweepHeader& header) {
   return text_of_line(json);
 }
 
-std::optional<SweepHeader> header_of(const std::string& line) {
+std::variant<SweepHeader, std::string> header_of(const std::string& line) {
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("sweep")) {
-    return std::nullopt;
+    return "is not the first line of a sweep";
   }
   try {
+    const SweepFields fields(json);
+    if (const int64_t version = fields.whole("sweep", 1); version != format_version) {
+      return fmt::format("is of format {}, and this program reads {}", version, format_version);
+    }
     SweepHeader header;
-    json.at("version").get_to(header.version);
-    json.at("scenario").get_to(header.scenario);
-    json.at("digest").get_to(header.digest);
-    json.at("settings").get_to(header.settings);
-    json.at("keys").get_to(header.keys);
-    json.at("values").get_to(header.values);
-    json.at("digest_of_cases").get_to(header.digest_of_cases);
-    json.at("cases").get_to(header.cases);
-    json.at("shard").get_to(header.shard);
-    json.at("shards").get_to(header.shards);
-    const bool is_known = json.at("sweep") == format_version;
-    const bool is_sane = header.cases >= 0 && header.shard >= 1 && header.shard <= header.shards;
-    return is_known && is_sane ? std::optional(header) : std::nullopt;
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
+    header.version = fields.text("version");
+    header.scenario = fields.text("scenario");
+    header.digest = fields.text("digest");
+    header.settings = fields.texts("settings");
+    header.keys = fields.texts("keys");
+    header.values = fields.lists("values");
+    header.digest_of_cases = fields.text("digest_of_cases");
+    header.cases = fields.whole("cases", 0);
+    header.shard = fields.whole("shard", 1);
+    header.shards = fields.whole("shards", header.shard);
+    const std::string fault = fault_of(header);
+    return fault.empty() ? std::variant<SweepHeader, std::string>(header) : fault;
+  } catch (const SweepFieldError& error) {
+    return fmt::format("is not the first line of a sweep: {}", error.what());
   }
 }
 
@@ -159,31 +165,24 @@ std::string line_of(const SweepRow& row) {
   return text_of_line(json);
 }
 
-std::optional<SweepRow> row_of(const std::string& line) {
+std::variant<SweepRow, std::string> row_of(const std::string& line) {
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) {
-    return std::nullopt;
+    return "is no object of JSON";
   }
   try {
+    const SweepFields fields(json);
     SweepRow row;
-    json.at("case").get_to(row.number);
-    for (const auto& [key, text] : json.at("values").items()) {
-      row.values.emplace_back(key, text.get<std::string>());
-    }
-    json.at("verdict").get_to(row.verdict);
-    json.at("codes").get_to(row.codes);
-    json.at("message").get_to(row.message);
-    json.at("command").get_to(row.command);
-    const Json& figures = json.at("figures");
-    for (const std::string_view name : figure_names()) {
-      const auto found = figures.find(figure_key(name));
-      if (found != figures.end() && !found->is_null()) {
-        row.figures.emplace_back(name, figure_of(*found, name));
-      }
-    }
+    row.number = fields.whole("case", 1);
+    row.values = fields.texts_by_key("values");
+    row.verdict = fields.text("verdict");
+    row.codes = fields.texts("codes");
+    row.message = fields.text("message");
+    row.command = fields.text("command");
+    row.figures = fields.figures("figures");
     return row;
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
+  } catch (const SweepFieldError& error) {
+    return error.what();
   }
 }
 
@@ -191,9 +190,19 @@ namespace {
 
 // What is wrong with a complete line that follows the first; empty: nothing.
 std::string add_line(const std::string& line, SweepFile& file) {
-  const std::optional<SweepRow> row = row_of(line);
-  if (!row || row->number < 1 || row->number > file.header->cases) {
-    return "is no row of this sweep";
+  const std::variant<SweepRow, std::string> read = row_of(line);
+  if (const auto* fault = std::get_if<std::string>(&read)) {
+    return fmt::format("is no row of this sweep: {}", *fault);
+  }
+  const auto* row = std::get_if<SweepRow>(&read);
+  if (row->number > file.header->cases) {
+    return fmt::format("is no row of this sweep: `case` is {}, and there are {}", row->number,
+                       file.header->cases);
+  }
+  for (const auto& [key, text] : row->values) {
+    if (std::ranges::count(file.header->keys, key) == 0) {
+      return fmt::format("is no row of this sweep: it does not vary `{}`", key);
+    }
   }
   if (!is_in_shard(*file.header, row->number)) {
     return fmt::format("is case {}, which is not of shard {}/{}", row->number, file.header->shard,
@@ -205,6 +214,15 @@ std::string add_line(const std::string& line, SweepFile& file) {
   return is_new || known->second == line
              ? ""
              : fmt::format("differs from an earlier row of case {}", row->number);
+}
+
+void read_first(const std::string& line, SweepFile& file) {
+  std::variant<SweepHeader, std::string> read = header_of(line);
+  if (auto* header = std::get_if<SweepHeader>(&read)) {
+    file.header = std::move(*header);
+  } else {
+    file.fault = fmt::format("line 1 {}", std::get<std::string>(read));
+  }
 }
 
 }  // namespace
@@ -229,8 +247,7 @@ SweepFile read_sweep_file(const std::string& path) {
     }
     file.whole_bytes += static_cast<int64_t>(line.size()) + 1;
     if (number == 1) {
-      file.header = header_of(line);
-      file.fault = file.header ? "" : "line 1 is not the first line of a sweep of this version";
+      read_first(line, file);
       continue;
     }
     const std::string fault = add_line(line, file);

@@ -4,11 +4,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "io/sweep/sweep_row.hpp"
 
 namespace lockstep {
+
+/// The most cases of a sweep, and the most shards.
+inline constexpr int64_t sweep_cases_max = 1'000'000;
 
 /// What a sweep is: the first line of the file that holds its rows.
 struct SweepHeader {
@@ -34,9 +38,10 @@ std::string difference_of(const SweepHeader& there, const SweepHeader& here);
 /// One line of JSON each, without the line feed.
 std::string line_of(const SweepHeader& header);
 std::string line_of(const SweepRow& row);
-/// Nothing where the line is none of ours.
-std::optional<SweepHeader> header_of(const std::string& line);
-std::optional<SweepRow> row_of(const std::string& line);
+/// What a line says, or what is wrong with it: of a first line "is not ..", which follows its name;
+/// of a row "`case` is text, not a whole number".
+std::variant<SweepHeader, std::string> header_of(const std::string& line);
+std::variant<SweepRow, std::string> row_of(const std::string& line);
 
 /// The rows that a file holds, as their lines.
 struct SweepFile {

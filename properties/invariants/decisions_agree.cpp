@@ -159,6 +159,7 @@ std::optional<Finding> judged(const MonitoredDecision& decision) {
   Finding finding =
       finding_for(decision, Level::warning,
                   fmt::format("ranks disagree whether {} {}", decision.name, decision.deed));
+  finding.topic = FindingTopic::disagreement;
   tell_why(decision, *wish, &DecisionTurn::own, finding);
   const bool done = turn_of(decision.ranks.front(), *wish)->done;
   finding.follows.push_back(done ? "it does so on all ranks, because some ranks decide so"

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "rehearsal/measure/measure.hpp"
+#include "rehearsal/progress.hpp"
 #include "rehearsal/rehearsal.hpp"
 
 namespace lockstep::cli {
@@ -81,7 +82,10 @@ RowRun run_of_row(const std::string& yaml, const std::vector<std::string>& setti
 
 std::vector<PredictedRow> predict_rows(const std::vector<ThroughputRow>& rows,
                                        const std::string& software, const Deadline& deadline,
-                                       int threads) {
+                                       int threads, Progress* progress) {
+  if (progress != nullptr) {
+    progress->expect(rows.size(), "rows");
+  }
   std::vector<PredictedRow> predicted(rows.size());
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
@@ -89,7 +93,13 @@ std::vector<PredictedRow> predict_rows(const std::vector<ThroughputRow>& rows,
   const auto work = [&] {
     for (size_t at = next.fetch_add(1); at < rows.size() && !failed; at = next.fetch_add(1)) {
       try {
+        if (progress != nullptr) {
+          progress->case_begins(rows[at].id());
+        }
         predicted[at] = predicted_row(rows[at], software, deadline);
+        if (progress != nullptr) {
+          progress->case_ends();
+        }
       } catch (...) {
         if (!failed.exchange(true)) {
           failure = std::current_exception();

@@ -10,6 +10,8 @@
 
 namespace lockstep::cli {
 
+class Progress;
+
 /// A published row beside what is predicted of it.
 struct PredictedRow {
   std::string id{};
@@ -26,9 +28,10 @@ struct PredictedRow {
 /// threads. Results do not depend on the number of threads. `software` is the value of
 /// `versions.kernels` for every row, or "none": data sheets; empty: each row has its own profile,
 /// with constants fitted without its source. Rows that the deadline stops say so.
+/// `progress`: told how many are done; null: nobody.
 std::vector<PredictedRow> predict_rows(const std::vector<ThroughputRow>& rows,
                                        const std::string& software, const Deadline& deadline,
-                                       int threads);
+                                       int threads, Progress* progress = nullptr);
 
 /// The scenario of a row as a file that `lockstep run` takes.
 struct RowRun {

@@ -93,8 +93,9 @@ class Explorer {
 
   void visit(const Schedule& schedule) {
     if (explored_.schedules > 0) {
-      tell(request_.progress, fmt::format("order {}", explored_.schedules + 1));
+      tell_order();
     }
+    note_phase(request_.deadline, "");
     RunRequest request = request_of(schedule);
     OneRun run =
         ahead_ && ahead_->schedule == schedule ? ahead_->run.get() : run_once(scenario_, request);
@@ -134,6 +135,14 @@ class Explorer {
     }
   }
 
+  // Of those that are known: a run may show further ones.
+  void tell_order() const {
+    const int64_t known = explored_.schedules + 1 + std::ssize(queue_);
+    const int64_t total = std::min(known, request_.schedules_max);
+    tell(request_.progress, fmt::format("order {} of {} so far", explored_.schedules + 1, total),
+         Amount{explored_.schedules, total});
+  }
+
   RunRequest request_of(const Schedule& schedule) const {
     RunRequest request{request_.world, request_.lists, schedule, request_.deadline};
     request.hang_after = request_.hang_after;
@@ -145,6 +154,7 @@ class Explorer {
     request.journal_bytes_max = request_.journal_bytes_max;
     request.arithmetic = request_.arithmetic;
     request.attempt = request_.attempt;
+    request.keeps_steps = request_.keeps_steps;
     if (begun_ > 0 && request.attempt.store) {
       request.attempt.store = std::make_shared<MemoryCheckpoints>();
     }
@@ -165,6 +175,7 @@ class Explorer {
   }
 
   void collect(const OneRun& run, const Schedule& schedule) {
+    note_phase(request_.deadline, text_of_search(run));
     explored_.hung = explored_.hung || run.result.hung;
     const SiteId apart = unknown_taken_apart(run);
     for (Finding& finding : findings_of(run, request_.world)) {
@@ -197,6 +208,15 @@ class Explorer {
     if (!fresh && weight(finding) > weight(known->second)) {
       known->second = std::move(finding);
     }
+  }
+
+  std::string text_of_search(const OneRun& run) const {
+    const int64_t steps = run.preparation.log->ranks.front().steps;
+    const std::string order =
+        explored_.schedules > 1 ? fmt::format("order {} of ", explored_.schedules) : "";
+    return fmt::format("findings of {}{}{} were looked for", order,
+                       steps > 0 ? plural(steps, "step") + " on " : "",
+                       plural(run.preparation.options.world_size, "rank"));
   }
 
   static std::string way_of(const OneRun& run, const Schedule& schedule) {

@@ -26,6 +26,7 @@ struct ExploreRequest {
   /// result does not depend on it.
   int threads = 1;
   Attempt attempt{};  ///< its store is that of the first schedule
+  std::optional<KeptSteps> keeps_steps{};
 };
 
 /// Combined result of all explored schedules of one scenario.

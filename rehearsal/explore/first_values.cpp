@@ -35,6 +35,14 @@ int64_t steps_with_values(const Rehearsal& rehearsal) {
   return affordable < *planned ? affordable : 0;
 }
 
+void tell_stopped(const Deadline& deadline, int64_t steps, Rehearsal& rehearsal) {
+  rehearsal.coverage.not_looked_at.push_back(
+      fmt::format("values of steps 1 to {} ({})", steps, deadline.reason()));
+  if (rehearsal.undecided.empty()) {
+    rehearsal.undecided = deadline.reason();
+  }
+}
+
 // The first steps of the training, with values; nothing where they do not run.
 std::optional<Rehearsal> rehearse_first(const CaseSource& source, const RehearseRequest& request,
                                         const Rehearsal& whole, int64_t steps) {
@@ -78,6 +86,9 @@ void add_first_values(const CaseSource& source, const RehearseRequest& request,
     with_values = rehearse_first(source, request, rehearsal, steps);
   }
   if (!with_values) {
+    if (request.deadline != nullptr && request.deadline->passed()) {
+      tell_stopped(*request.deadline, affordable, rehearsal);
+    }
     return;
   }
   rehearsal.sites.merge(with_values->sites);

@@ -40,7 +40,9 @@ ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& 
           request.journal_bytes_max,
           request.device,
           judged ? Arithmetic::always : Arithmetic::where_it_decides,
-          request.threads};
+          request.threads,
+          {},
+          request.keeps_steps};
 }
 
 void add_coverage(Rehearsal& rehearsal, const Explored& explored) {

@@ -66,10 +66,14 @@ std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsa
     return "";
   }
   tell(request.progress.get(), "looking for a smaller example");
+  note_phase(request.deadline.get(), "a smaller example was looked for");
   const Deadline limits = (request.deadline ? *request.deadline : Deadline())
                               .with_calls_at_most(std::max(
                                   rehearsal.run.result.simulated_operations, calls_of_any_variant));
   const StillShows still_shows = [&](std::span<const Setting> settings) {
+    if (limits.passed()) {
+      return false;
+    }
     std::vector<std::string> set;
     for (const Setting& setting : settings) {
       set.push_back(setting.text());

@@ -210,16 +210,19 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
   if (!scenario.verify || !request.explore) {
     return;
   }
+  size_t begun = 0;
   std::set<int64_t> seen = {rehearsal.run.preparation.options.world_size};
   for (const Placed<int64_t>& size : scenario.verify->world_sizes) {
     if (!seen.insert(size.value).second) {
+      ++begun;
       continue;
     }
     if (request.deadline != nullptr && request.deadline->passed()) {
       leave_out(rehearsal, size.value, request.deadline->reason());
       return;
     }
-    tell(request.progress.get(), fmt::format("with {} ranks", size.value));
+    tell(request.progress.get(), fmt::format("with {} ranks, size {} of {}", size.value, ++begun,
+                                             scenario.verify->world_sizes.size()));
     explore_size(source, request, size.value, rehearsal);
   }
 }

@@ -61,6 +61,13 @@ std::string code_of(const StatementFinding& finding) {
   return finding.code.starts_with("LS") ? finding.code : "";
 }
 
+FindingTopic topic_of(const StatementFinding& finding) {
+  if (finding.code == "assert") {
+    return FindingTopic::assertion;
+  }
+  return finding.list.empty() ? FindingTopic::other : FindingTopic::kept_list;
+}
+
 std::vector<Finding> statement_findings(const OneRun& run) {
   using Key = std::tuple<std::string, SiteId, std::string>;
   std::map<Key, std::pair<StatementFinding, RankSet>> by_place;
@@ -73,6 +80,7 @@ std::vector<Finding> statement_findings(const OneRun& run) {
       entry.first.code = finding.code;
       entry.first.message = finding.message;
       entry.first.remedy = finding.remedy;
+      entry.first.list = finding.list;
       entry.first.site = finding.site;
     }
   }
@@ -88,6 +96,8 @@ std::vector<Finding> statement_findings(const OneRun& run) {
       continue;
     }
     Finding finding = lockstep::finding_of(code_of(told), level_of(run, told), title_of(told, on));
+    finding.topic = topic_of(told);
+    finding.name = told.list;
     finding.ranks = on;
     finding.sites.push_back({told.site, SiteRole::subject, fmt::format("on {}", on.phrase())});
     finding.fix = told.remedy.empty() ? remedy_for(told.code) : std::vector{told.remedy};

@@ -86,7 +86,7 @@ void tell_in(Finding& finding, const std::string& line) {
 /// Whether a different finding explains it.
 bool is_told_elsewhere(const Finding& finding, const MonitoredDecision& decision,
                        std::vector<Finding>& findings) {
-  const std::string line = finding.title.starts_with("ranks disagree")
+  const std::string line = finding.topic == FindingTopic::disagreement
                                ? finding.title
                                : fmt::format("{} monitors it: {}", decision.name, finding.title);
   Finding* const local =

@@ -24,6 +24,12 @@ bool tells_ends_of(const std::vector<Finding>& findings, const RankSet& ranks) {
   });
 }
 
+bool is_not_modelled(const RankLog& log, SiteId site) {
+  return std::ranges::any_of(log.findings, [site](const StatementFinding& finding) {
+    return finding.code == "unsupported" && finding.site == site;
+  });
+}
+
 }  // namespace
 
 std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Finding>& known) {
@@ -52,6 +58,8 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
         lockstep::finding_of(exception != nullptr ? std::string(exception->code) : "", Level::error,
                              fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
     finding.ranks = ranks;
+    const bool is_lack = is_not_modelled(logs[static_cast<size_t>(ranks.first())], key.first);
+    finding.topic = is_lack ? FindingTopic::not_modelled : FindingTopic::other;
     finding.sites.push_back({key.first, SiteRole::exception, fmt::format("on {}", ranks.phrase())});
     if (exception != nullptr) {
       finding.fix.emplace_back(exception->fix);

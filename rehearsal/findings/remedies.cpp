@@ -198,10 +198,8 @@ Lines python_of_state(const Statement* statement, const Finding& finding) {
     if (statement->kind == Kind::compute || statement->kind == Kind::update) {
       return {fmt::format("self.{}.reset()", metric_of(*statement))};
     }
-    const size_t begin = finding.title.find("`self.");
-    if (begin != std::string::npos) {
-      const size_t end = finding.title.find('`', begin + 1);
-      return {finding.title.substr(begin + 1, end - begin - 1) + ".clear()"};
+    if (finding.topic == FindingTopic::kept_list && finding.name.starts_with("self.")) {
+      return {finding.name + ".clear()"};
     }
   }
   if (finding.code == "LS201") {

@@ -68,16 +68,14 @@ bool names_finding(const Expectation& expectation, const Finding& finding, const
 }
 
 bool tells_a_raise(const Finding& finding) {
-  const bool is_ours = finding.title.find("is not modelled") != std::string::npos;
-  return (finding.code.empty() || finding.code == wrapping_code) && !is_ours &&
+  return (finding.code.empty() || finding.code == wrapping_code) &&
+         finding.topic != FindingTopic::not_modelled &&
          std::ranges::any_of(finding.sites, [](const FindingSite& site) {
            return site.role == SiteRole::exception;
          });
 }
 
-bool tells_an_assertion(const Finding& finding) {
-  return finding.code.empty() && finding.title.starts_with("assertion ");
-}
+bool tells_an_assertion(const Finding& finding) { return finding.topic == FindingTopic::assertion; }
 
 bool is_expected(const Rehearsal& rehearsal, const Finding& finding) {
   const auto expects = [&](const Expectation& expectation) {

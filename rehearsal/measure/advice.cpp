@@ -36,6 +36,8 @@ class Adviser {
     return std::move(advice_);
   }
 
+  bool is_stopped() const { return prober_.stopped(); }
+
  private:
   using Change = Advice::Change;
 
@@ -212,7 +214,13 @@ Advice advise(const Rehearsal& rehearsal, const RehearseRequest& request) {
                     number_text(static_cast<double>(Prober::operations_max / 8)));
     return advice;
   }
-  return Adviser(rehearsal, request).run();
+  note_phase(request.deadline.get(), "suggestions were tried");
+  Adviser adviser(rehearsal, request);
+  Advice advice = adviser.run();
+  if (adviser.is_stopped() && request.deadline != nullptr) {
+    advice.stopped = request.deadline->reason();
+  }
+  return advice;
 }
 
 }  // namespace lockstep::cli

@@ -34,8 +34,7 @@ struct Folding {
 };
 
 WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
-  WorldAbilities abilities;
-  abilities.faults = every_fault();
+  WorldAbilities abilities{.faults = every_fault()};
   abilities.calibration = true;  // a real world has times of its own
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
@@ -43,6 +42,7 @@ WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
   abilities.runs_columns = folding.columns;
   abilities.runs_classes = request.world == World::simulated && folding.ranks &&
                            request.schedule.late_rank < 0 && request.replay == nullptr;
+  abilities.keeps_steps = request.keeps_steps;
   abilities.attempt = request.attempt;
   abilities.stands_for = request.stands_for;
   abilities.gathers_rows = request.gathers_rows;

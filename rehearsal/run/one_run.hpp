@@ -45,8 +45,9 @@ struct RunRequest {
   bool names_all_ranks = true;
   /// Simulated: whether every rank has enough memory is asked, and what each holds. Times are not.
   bool memory_alone = false;
-  bool rounds_otherwise = false;  ///< simulated: sim::SimulationOptions
-  bool folds_links = true;        ///< simulated: those of nodes that are alike may be one
+  bool rounds_otherwise = false;           ///< simulated: sim::SimulationOptions
+  std::optional<KeptSteps> keeps_steps{};  ///< simulated: of these none is left out
+  bool folds_links = true;                 ///< simulated: those of nodes that are alike may be one
   /// The one device evaluates every sample as often as the ranks do that it stands for.
   bool joins_evaluation = false;
   /// The one device clips so where the program asks for nothing else: as the strategy of those

@@ -1,7 +1,5 @@
 #include "rehearsal/run/steps_of_run.hpp"
 
-#include <fmt/format.h>
-
 #include "rehearsal/run/planned_steps.hpp"
 
 namespace lockstep::cli {
@@ -19,8 +17,7 @@ void StepsOfRun::tell() {
     return;
   }
   told_ = steps;
-  progress_->step(planned_ ? fmt::format("step {} of {}", steps, *planned_)
-                           : fmt::format("step {}", steps));
+  progress_->step(steps, planned_);
 }
 
 std::function<bool()> stop_asked(const OneRun& run, const RunRequest& request) {

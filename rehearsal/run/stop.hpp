@@ -3,12 +3,31 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "rehearsal/run/value_memory.hpp"
 
 namespace lockstep::cli {
+
+/// What a case is doing, and what it has done: for whoever gives it up meanwhile.
+class PhaseOfCase {
+ public:
+  void note(std::string text) {
+    const std::lock_guard lock(guard_);
+    text_ = std::move(text);
+  }
+  std::string text() const {
+    const std::lock_guard lock(guard_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex guard_;
+  std::string text_;
+};
 
 /// What one case may use up: time, memory for values, and calls of ranks. The answer is undecided,
 /// never a verdict, once a limit is reached or the user has interrupted the command. Copies share
@@ -29,10 +48,11 @@ class Deadline {
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
     }
   }
-  /// Returns the same limits with a separate count of values.
+  /// Returns the same limits with a separate count of values, and a phase of its own.
   Deadline for_another_case() const {
     Deadline other = *this;
     other.values_ = std::make_shared<ValueMemory>(values_->most());
+    other.phase_ = std::make_shared<PhaseOfCase>();
     return other;
   }
   /// Returns the same limits, of which each run ends after so many operations and choices of ranks.
@@ -51,10 +71,14 @@ class Deadline {
   void interrupt() const { interrupted_->store(true, std::memory_order_relaxed); }
   bool interrupted() const { return interrupted_->load(std::memory_order_relaxed); }
 
-  /// Why it has passed.
+  /// Why it has passed, or why a run was ended.
   const char* reason() const {
-    return interrupted() ? "the command was interrupted" : "the time limit was reached";
+    return interrupted()             ? "the command was interrupted"
+           : calls_max_ && !passed() ? "the limit of calls was reached"
+                                     : "the time limit was reached";
   }
+  /// "findings of 20 steps on 64 ranks were looked for", which follows "while"; empty: ranks run.
+  PhaseOfCase& phase() const { return *phase_; }
   const std::shared_ptr<ValueMemory>& values() const { return values_; }
 
  private:
@@ -62,7 +86,15 @@ class Deadline {
   std::optional<int64_t> calls_max_;
   std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<ValueMemory> values_;
+  std::shared_ptr<PhaseOfCase> phase_ = std::make_shared<PhaseOfCase>();
 };
+
+/// For whoever may have been given none.
+inline void note_phase(const Deadline* deadline, std::string text) {
+  if (deadline != nullptr) {
+    deadline->phase().note(std::move(text));
+  }
+}
 
 /// Ends a rank's program once the deadline has passed.
 class TimeLimitReached final : public std::runtime_error {

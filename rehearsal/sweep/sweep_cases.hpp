@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/sweep/sweep_file.hpp"
 #include "rehearsal/exit_code.hpp"
 
 namespace lockstep::cli {
@@ -32,7 +33,7 @@ struct SweepAxis {
 /// last key changes fastest.
 class SweepCases {
  public:
-  static constexpr int64_t most = 1'000'000;
+  static constexpr int64_t most = sweep_cases_max;
 
   /// `KEY=V1,V2` each; commas within brackets, braces and quotes do not separate.
   static SweepCases of_grid(const std::vector<std::string>& arguments);

@@ -263,6 +263,30 @@ TEST_CASE("a timeline has a slice per operation, and an arrow from send to recei
   CHECK(phases["X"] >= 4);
 }
 
+TEST_CASE("a timeline of steps that a training does not have is refused") {
+  const Folder folder;
+  const std::string file = folder.write(
+      "a.yaml",
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: gpt2, layers: 1}\n"
+      "trainer: {accelerator: gpu, devices: 2, max_steps: 200}\n"
+      "data: {train: {samples: 4000, batch_size: 2}}\n");
+  const auto run = [&](const std::string& steps) {
+    return run_program(
+        "run " + file + " --timeline " + folder.file("t.json") + " --timeline-steps " + steps,
+        "2>&1");
+  };
+  const Ended behind = run("200-203");
+  CHECK(behind.code == 2);
+  CHECK(behind.output.find("error: --timeline-steps 200-203: the run ends with step 199; no "
+                           "timeline is written") != std::string::npos);
+  CHECK(folder.read("t.json").empty());
+  const Ended over = run("198-203");
+  CHECK(over.code == 0);
+  CHECK(over.output.find("note: the run ends with step 199, before step 203") != std::string::npos);
+  CHECK(folder.read("t.json").find("\"step 198\"") != std::string::npos);
+  CHECK(folder.read("t.json").find("\"step 150\"") == std::string::npos);
+}
+
 TEST_CASE("settings and seed reach the scenario") {
   const Folder folder;
   const std::string file =

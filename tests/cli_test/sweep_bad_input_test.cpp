@@ -42,6 +42,13 @@ TEST_CASE("an unknown key or a value of the wrong type is refused before anythin
                  "--vary trainer.devises=2:1:9");
   refusals.check("train.yaml --vary trainer.max_steps=2,many --out out.jsonl", 3,
                  "`max_steps` takes an int, not `many`");
+  refusals.check("train.yaml --vary trainer.devices=2,abc --out out.jsonl", 3,
+                 "`devices` takes a number, `auto`, numbers with commas or a list of whole "
+                 "numbers, not `abc`");
+  refusals.check("train.yaml --vary trainer.limit_train_batches=0.5,few --out out.jsonl", 3,
+                 "`limit_train_batches` takes an int or a float, not `few`");
+  refusals.check("train.yaml --vary trainer.deterministic=warn,perhaps --out out.jsonl", 3,
+                 "`deterministic` takes a bool or `warn`, not `perhaps`");
   refusals.check(
       "train.yaml --vary trainer.devices=2,4 --vary data.train.batch_size=0 --out out.jsonl", 3,
       "`batch_size` is at least 1, not 0");
@@ -49,6 +56,9 @@ TEST_CASE("an unknown key or a value of the wrong type is refused before anythin
   refusals.folder.write("list.csv", "trainer.devices,trainer.max_steps\n2,1\n2,1.5\n");
   refusals.check("train.yaml --vary-file list.csv --out out.jsonl", 3,
                  "--vary-file trainer.max_steps=1.5");
+  refusals.folder.write("text.csv", "trainer.devices\n2\nabc\n");
+  refusals.check("train.yaml --vary-file text.csv --out out.jsonl", 3,
+                 "--vary-file trainer.devices=abc");
   refusals.check("none.yaml --vary a=1", 3, "none.yaml");
 }
 
@@ -133,6 +143,12 @@ TEST_CASE("shards are merged only where they are all of one sweep") {
   forged.replace(forged.find("\"ok\""), 4, "\"no\"");
   folder.write("forged.jsonl", forged);
   refusals.check("--merge 1.jsonl forged.jsonl 2.jsonl 3.jsonl", 3, "differ in case 1");
+  std::string mistyped = folder.read("1.jsonl");
+  mistyped.replace(mistyped.find("\"codes\":[]"), 10, "\"codes\":{}");
+  folder.write("mistyped.jsonl", mistyped);
+  refusals.check("--merge mistyped.jsonl 2.jsonl 3.jsonl --out out.jsonl", 7,
+                 "mistyped.jsonl: line 2 is no row of this sweep: `codes` is an object, not a list "
+                 "of texts\n   = name files that `lockstep sweep --out` wrote");
   folder.write("empty.jsonl", "");
   refusals.check("--merge empty.jsonl 1.jsonl", 3, "empty.jsonl is empty");
   // The same file twice says nothing new, and a shard without a case is there all the same.

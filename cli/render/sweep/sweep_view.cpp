@@ -35,9 +35,10 @@ struct Sorted {
 }  // namespace
 
 SweepRow shown_row(const std::string& line) {
-  std::optional<SweepRow> row = row_of(line);
-  ensure(row.has_value(), "a line of a sweep reads back");
-  return *std::move(row);
+  std::variant<SweepRow, std::string> read = row_of(line);
+  auto* row = std::get_if<SweepRow>(&read);
+  ensure(row != nullptr, "a line of a sweep reads back");
+  return std::move(*row);
 }
 
 SweepView::SweepView(const SweepRequest& request,

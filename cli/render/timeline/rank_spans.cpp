@@ -9,7 +9,7 @@
 #include "cli/render/timeline/host_spans.hpp"
 #include "cli/render/timeline/phases.hpp"
 #include "model/strategy/pipeline/pipeline_marks.hpp"
-#include "properties/diagnosis/calls.hpp"
+#include "properties/diagnosis/call_numbers.hpp"
 
 namespace lockstep::cli {
 
@@ -46,16 +46,23 @@ class RankCollector {
       keys.insert(group.communicator);
     }
     for (const uint64_t key : keys) {
-      int64_t number = 0;
+      const CallNumbers numbers(journal_, rank_, key);
+      int64_t position = 0;
       for (const Call& call : calls_of(journal_, rank_, key)) {
-        numbers_[{call.ticket.lane, call.row}] = ++number;
+        numbers_[{call.ticket.lane, call.row}] = numbers.of(position++);
       }
     }
   }
 
   int64_t number_of(LaneId lane, int64_t index, uint64_t communicator) {
     if (journal_.lanes(rank_) == 1) {
-      return ++counts_[communicator];
+      const auto of_training = calls_.find(communicator);
+      const CallNumbers& numbers =
+          of_training != calls_.end()
+              ? of_training->second
+              : calls_.emplace(communicator, CallNumbers(journal_, rank_, communicator))
+                    .first->second;
+      return numbers.of(counts_[communicator]++);
     }
     const auto found = numbers_.find({lane, index});
     return found == numbers_.end() ? 0 : found->second;
@@ -257,7 +264,8 @@ class RankCollector {
   int32_t rank_;
   int64_t room_;
   RankSpans found_;
-  std::map<uint64_t, int64_t> counts_;  ///< calls so far
+  std::map<uint64_t, int64_t> counts_;  ///< calls that were simulated so far
+  std::map<uint64_t, CallNumbers> calls_;
   std::map<std::pair<LaneId, int64_t>, int64_t> numbers_;
   std::map<int32_t, Time> ends_;               ///< of the last operation of a track
   std::set<std::pair<int32_t, int>> blocked_;  ///< tracks on which something never ends

@@ -3,6 +3,7 @@
 #include "io/scenario/forms/section_forms.hpp"
 #include "io/scenario/names/spelling.hpp"
 #include "io/scenario/sections/sections.hpp"
+#include "io/scenario/sections/trainer_values.hpp"
 #include "model/trainer/framework/precision_choice.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 
@@ -67,19 +68,20 @@ std::vector<Field<TrainerSpec>> duration_fields() {
           {"max_steps", "-1", "optimizer steps; -1: no limit", -1, forever}),
       field<&TrainerSpec::min_steps>({"min_steps", "", "minimum", 0, forever}),
       field<&TrainerSpec::max_time>({"max_time", "", "\"DD:HH:MM:SS\" or a map of timedelta"}),
-      field<&TrainerSpec::limit_train_batches>(
+      field<&TrainerSpec::limit_train_batches, BatchesForm>(
           {"limit_train_batches", "1.0", "int: batches; float: a part"}),
-      field<&TrainerSpec::limit_val_batches>(
+      field<&TrainerSpec::limit_val_batches, BatchesForm>(
           {"limit_val_batches", "1.0", "int: batches; float: a part"}),
-      field<&TrainerSpec::limit_test_batches>(
+      field<&TrainerSpec::limit_test_batches, BatchesForm>(
           {"limit_test_batches", "1.0", "int: batches; float: a part"}),
-      field<&TrainerSpec::limit_predict_batches>(
+      field<&TrainerSpec::limit_predict_batches, BatchesForm>(
           {"limit_predict_batches", "1.0", "int: batches; float: a part"}),
-      field<&TrainerSpec::overfit_batches>(
+      field<&TrainerSpec::overfit_batches, BatchesForm>(
           {"overfit_batches", "0.0",
            "train and validate on this number or part of the batches, always the same"}),
-      field<&TrainerSpec::fast_dev_run>({"fast_dev_run", "false", "bool, or a number of batches"}),
-      field<&TrainerSpec::val_check_interval>(
+      field<&TrainerSpec::fast_dev_run, SwitchForm>(
+          {"fast_dev_run", "false", "bool, or a number of batches"}),
+      field<&TrainerSpec::val_check_interval, BatchesForm>(
           {"val_check_interval", "1.0", "int: batches; float: a part of the epoch"}),
       field<&TrainerSpec::check_val_every_n_epoch, CountOrNullForm>(
           {"check_val_every_n_epoch", "1", "null: count batches over epochs", 1, forever, true}),
@@ -99,9 +101,9 @@ std::vector<Field<TrainerSpec>> device_fields() {
       field<&TrainerSpec::accelerator>({"accelerator", "auto", "`gpu`, `cpu`, `auto`, .."}),
       field<&TrainerSpec::strategy, ObjectForm<ObjectRole::strategy>>(
           {"strategy", "auto", "a class, or a name of Lightning's registry"}),
-      field<&TrainerSpec::devices>(
+      field<&TrainerSpec::devices, DevicesForm>(
           {"devices", "auto", "int, text, list, or `{find_usable_cuda_devices: n}`"}),
-      field<&TrainerSpec::gpus>({"gpus", "", "as `devices`, in 1.x"}),
+      field<&TrainerSpec::gpus, DevicesForm>({"gpus", "", "as `devices`, in 1.x"}),
       field<&TrainerSpec::num_nodes, NodesForm>(
           {"num_nodes", "1", "machines; `GROUP_WORLD_SIZE`: as many as torchrun has started", 1,
            ranks_limit}),
@@ -123,7 +125,7 @@ std::vector<Field<TrainerSpec>> device_fields() {
           {"sync_batchnorm", "false", "batch norms become SyncBatchNorm"}),
       field<&TrainerSpec::auto_select_gpus>(
           {"auto_select_gpus", "false", "1.x: try GPUs until enough are free"}),
-      field<&TrainerSpec::deterministic>({"deterministic", "false", "bool, or `warn`"}),
+      field<&TrainerSpec::deterministic, WarnForm>({"deterministic", "false", "bool, or `warn`"}),
       field<&TrainerSpec::benchmark>({"benchmark", "", "cudnn.benchmark"}),
       field<&TrainerSpec::inference_mode>(
           {"inference_mode", "true", "evaluate under inference_mode, not no_grad"}),

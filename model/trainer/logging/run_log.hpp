@@ -34,6 +34,7 @@ struct StatementFinding {
   std::string message;
   std::string remedy;  ///< may be empty
   int64_t times = 1;
+  std::string list{};  ///< the name of a list that nothing has emptied; empty: it is about none
 };
 
 /// The samples that one pass over a data loader gave to a rank.

@@ -127,7 +127,10 @@ int64_t RepeatedBatches::left_out(int64_t number) {
   const int64_t before = std::max<int64_t>(0, number - length);
   const bool was_alike = next_different(before) >= number && !decided_.is_break(number / length);
   const int64_t next_break = decided_.next_break(number / length);
-  const int64_t next = next_different(number);
+  const int64_t kept = windows_before_kept(training_);
+  const int64_t next = kept < schedule_.batches
+                           ? std::min(next_different(number), number + kept * length)
+                           : next_different(number);
   const bool breaks_first = next_break < next / length;
   return windows_.left_out(number, was_alike, breaks_first ? next_break * length : next, *this);
 }

@@ -138,7 +138,19 @@ void RepeatedEpochs::leave_out() {
     until = epoch == 0 ? 0 : next_other_decision(last);
     was_alike = was_alike && until >= std::min(last, epoch + loop_.length());
   }
-  loop_.left_out(epoch, was_alike, until, *this);
+  loop_.left_out(epoch, was_alike, std::min(until, next_kept()), *this);
+}
+
+// The first epoch of the period that holds a step which is kept.
+int64_t RepeatedEpochs::next_kept() const {
+  const int64_t windows = windows_before_kept(training_);
+  const TrainingProgram& program = training_.program();
+  const int64_t of_period = program.accumulates_itself
+                                ? period_.batches / program.trainer.accumulate_grad_batches
+                                : period_.steps;
+  return windows == TrainerSettings::no_limit || of_period == 0
+             ? TrainerSettings::no_limit
+             : training_.progress.epoch + windows / of_period * period_.epochs;
 }
 
 // On which batches rows of the logger fall, how long the names of checkpoints are, and what is

@@ -55,6 +55,7 @@ class RepeatedEpochs final : PeriodKinds {
   uint64_t decision_of(int64_t epoch) const;
   /// The first epoch from this one on that does not decide as the one a period before it, below
   /// `end`.
+  int64_t next_kept() const;
   int64_t next_other_decision(int64_t end) const;
 
   Training& training_;

@@ -48,7 +48,9 @@ int64_t RepeatedEvaluation::alike_from(int64_t batch) const {
 int64_t RepeatedEvaluation::left_out(int64_t number) {
   number_ = number;
   const bool was_alike = number >= first_ && number <= last_ && !decided_.is_break(number);
-  const int64_t until = std::min(std::max(number, last_), decided_.next_break(number));
+  const int64_t until = is_between_kept(training_)
+                            ? number
+                            : std::min(std::max(number, last_), decided_.next_break(number));
   return decided_.are_alike() ? loop_.left_out(number, was_alike, until, kind_of(0))
                               : loop_.left_out(number, was_alike, until, *this);
 }

@@ -30,6 +30,24 @@ std::vector<Place> places_that_decide(Training& training) {
   return places;
 }
 
+// Under manual optimization a window may have several steps: as many as those before had.
+int64_t windows_before_kept(const Training& training) {
+  const std::optional<KeptSteps>& kept = training.program().repetition.kept;
+  const Progress& progress = training.progress;
+  if (!kept || progress.global_step > kept->last + 1) {
+    return TrainerSettings::no_limit;
+  }
+  const int64_t windows = std::max<int64_t>(1, progress.batches_that_stepped);
+  const int64_t of_window = std::max<int64_t>(1, (progress.global_step + windows - 1) / windows);
+  return std::max<int64_t>(0, kept->first - 1 - progress.global_step) / of_window;
+}
+
+bool is_between_kept(const Training& training) {
+  const std::optional<KeptSteps>& kept = training.program().repetition.kept;
+  const int64_t steps = training.progress.global_step;
+  return kept && steps >= kept->first && steps <= kept->last + 1;
+}
+
 int64_t RepeatedLoop::left_out(int64_t pass, bool was_alike, int64_t until, int64_t kind) {
   PeriodStart start;
   start.first = !was_alike;

@@ -23,6 +23,14 @@ int64_t steps_most(const TrainerSettings& settings, int64_t steps);
 /// rank 0 alone can tell, those of all.
 std::vector<Place> places_that_decide(Training& training);
 
+/// How many windows of batches come before the next one of a step that is kept, or of a neighbour
+/// of these: what a step does on other streams may reach into the next. TrainerSettings::no_limit:
+/// none comes.
+int64_t windows_before_kept(const Training& training);
+
+/// Whether steps are kept before and behind the present position, between two steps.
+bool is_between_kept(const Training& training);
+
 /// The passes of a loop of a fit, as one level of periods of the world.
 class RepeatedLoop {
  public:

@@ -1,13 +1,21 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/expression/expression.hpp"
 
 namespace lockstep {
+
+/// Optimizer steps of a fit, numbered from 0, that are simulated though they repeat others.
+struct KeptSteps {
+  int64_t first = 0;
+  int64_t last = 0;  ///< the last of them
+};
 
 /// Whether batches and epochs of a training do the same again, as far as the scenario says: no
 /// statement depends on what differs between them, but for counters.
@@ -23,6 +31,7 @@ struct Repetition {
   bool ranks_decide_apart = false;  ///< some of it is not the same on every rank
   /// Names that these are made of, where the program binds them.
   std::map<std::string, Expression, std::less<>> bound;
+  std::optional<KeptSteps> kept{};
 };
 
 }  // namespace lockstep

@@ -241,7 +241,8 @@ void TrainerStatements::list_read(const std::string& name, SiteId site) {
   if (!leftovers.empty()) {
     log_.add({"LS312", site,
               fmt::format("the list `{}` still holds {}: nothing has emptied it", name, leftovers),
-              fmt::format("empty it at the end of this hook: - let: {{{}: \"[]\"}}", name)});
+              fmt::format("empty it at the end of this hook: - let: {{{}: \"[]\"}}", name), 1,
+              name});
   }
 }
 

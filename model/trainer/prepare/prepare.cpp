@@ -102,16 +102,10 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
 
 namespace {
 
-/// The versions whose rules are modelled, by their minor release.
-struct ModelledVersions {
-  std::string_view library;
-  Version oldest;
-  Version newest;
-};
 // torch 1.6 is the oldest that Lightning 1.4 takes; TorchMetrics has the classes and arguments that
 // are modelled since 1.0; NCCL has the cost model that is followed since 2.8; of DeepSpeed, what it
 // refuses follows its releases, and what it does is that of 0.16.
-constexpr auto modelled_versions = std::to_array<ModelledVersions>({
+constexpr auto all_modelled_versions = std::to_array<ModelledVersions>({
     {"lightning", {1, 4, 0}, {2, 6, 0}},
     {"torch", {1, 6, 0}, {2, 11, 0}},
     {"torchmetrics", {1, 0, 0}, {1, 9, 0}},
@@ -127,8 +121,8 @@ std::string minor_text(const Version& version) {
 bool check_modelled(Preparation& preparation, const LibraryVersion& library,
                     const Version& version) {
   const auto* const modelled =
-      std::ranges::find(modelled_versions, library.library, &ModelledVersions::library);
-  if (modelled == modelled_versions.end()) {
+      std::ranges::find(all_modelled_versions, library.library, &ModelledVersions::library);
+  if (modelled == all_modelled_versions.end()) {
     add_problem(
         preparation, Problem::Kind::note, library.place,
         fmt::format("`versions.{}` has no effect: no rule here depends on it", library.library));
@@ -164,6 +158,8 @@ void check_versions(Preparation& preparation) {
 }
 
 }  // namespace
+
+std::span<const ModelledVersions> modelled_versions() { return all_modelled_versions; }
 
 ProgramSettings prepare_common(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;

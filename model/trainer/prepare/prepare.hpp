@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/core/version.hpp"
@@ -39,6 +41,14 @@ struct Problem {
   /// Whether nothing can run.
   bool stops() const { return kind != Kind::note && kind != Kind::warning; }
 };
+
+/// The versions of a library whose rules are modelled, by their minor release.
+struct ModelledVersions {
+  std::string_view library;
+  Version oldest;
+  Version newest;
+};
+std::span<const ModelledVersions> modelled_versions();
 
 /// When a world computes parameters, gradients and losses by reference arithmetic.
 enum class Arithmetic : uint8_t {
@@ -78,6 +88,7 @@ struct WorldAbilities {
   bool runs_classes = false;
   bool runs_columns = true;  ///< and then one column of neighbours for all that are alike
   Arithmetic arithmetic = Arithmetic::always;
+  std::optional<KeptSteps> keeps_steps{};  ///< it leaves out none of these
   Attempt attempt{};
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to
   /// give up. Null: never.

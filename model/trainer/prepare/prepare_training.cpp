@@ -192,6 +192,7 @@ void take_world(const Preparation& preparation, const WorldAbilities& world,
   program.holds_whole_state = holds_whole_state(preparation, program.plan);
   program.clips_as = world.clips_as;
   program.scales_for = world.scales_for;
+  program.repetition.kept = world.keeps_steps;
   program.store = world.attempt.store;
   program.saved = world.attempt.saved;
 }

@@ -56,6 +56,14 @@ TEST_CASE("a mistyped command or option is answered with the right one") {
   CHECK(said({"verify", "a.yaml", "--timeline", "t.json"}) ==
         "error: verify has no option --timeline\n"
         "   = --timeline is an option of: run, exec, compare\n");
+  CHECK(said({"run", "a.yaml", "--timeline-steps", "3"})
+            .find("--timeline-steps requires --timeline") != std::string::npos);
+  for (const char* range : {"5-3", "-2-3", "3.5", "a-b"}) {
+    CHECK(said({"run", "a.yaml", "--timeline", "t.json", std::string("--timeline-steps=") + range})
+              .find(std::string("takes a step or a first and a last one, numbered from 0, such as "
+                                "5000-5010, not `") +
+                    range + "`") != std::string::npos);
+  }
   CHECK(said({"ver", "a.yaml"}) ==
         "error: there is no command `ver`\n   = did you mean `verify`?\n");
   CHECK(said({"verfiy", "a.yaml"}).find("did you mean `verify`?") != std::string::npos);

@@ -1,9 +1,13 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <set>
 
 #include "cli/commands/commands.hpp"
+#include "explain/explain_arguments.hpp"
 #include "explain/explain_keys.hpp"
 #include "explain/key_example_table.hpp"
 #include "explain/key_examples.hpp"
@@ -157,6 +161,66 @@ TEST_CASE("a key may be named alone, and where it is in several tables they are 
         std::vector<std::string>{"fault.straggler.slowdown", "fault.slow_data.slowdown"});
   CHECK_FALSE(find_key_page("no_such_key"));
   CHECK_FALSE(find_key_page("trainer.no_such_key"));
+}
+
+TEST_CASE("each library of `versions` and what scripts call for strategies has a page that runs") {
+  for (const std::string& name : argument_page_names()) {
+    INFO(name);
+    const std::optional<KeyPage> page = find_argument_page(name);
+    REQUIRE(page.has_value());
+    CHECK(page->name == name);
+    INFO(page->scenario);
+    CHECK(trouble_of(page->scenario).empty());
+    Request request;
+    request.command = "explain";
+    request.arguments = {name};
+    CHECK(explain_command(request).text == text_of(*page));
+  }
+  CHECK_FALSE(find_argument_page("versions.python").has_value());
+}
+
+TEST_CASE("the releases that a page of `versions` names are those that are taken") {
+  const auto trouble = [](std::string_view library, int major, int minor) {
+    return trouble_of(
+        scenario_with(fmt::format("versions: {{{}: \"{}.{}\"}}", library, major, minor)));
+  };
+  for (const ModelledVersions& versions : modelled_versions()) {
+    INFO(versions.library);
+    const auto page = find_argument_page(fmt::format("versions.{}", versions.library));
+    REQUIRE(page.has_value());
+    int major = 0, minor = 0, last_major = 0, last_minor = 0;
+    REQUIRE(std::sscanf(page->keys.front().type.c_str(), "text, \"%d.%d\" to \"%d.%d\"", &major,
+                        &minor, &last_major, &last_minor) == 4);
+    CHECK(trouble(versions.library, last_major, last_minor).empty());
+    CHECK(trouble(versions.library, last_major, last_minor + 1).find("is not modelled") !=
+          std::string::npos);
+    CHECK(trouble(versions.library, major, minor).find("is not modelled") == std::string::npos);
+    CHECK(trouble(versions.library, major, minor - 1).find("is not modelled") != std::string::npos);
+  }
+}
+
+TEST_CASE("fully_shard takes what its page names, and nothing else") {
+  const auto trouble = [](const std::string& argument) {
+    return trouble_of(scenario_with(
+        "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: {ModelParallelStrategy: "
+        "{data_parallel_size: 2, tensor_parallel_size: 1, fully_shard: {" +
+        argument + "}}}}"));
+  };
+  const std::map<std::string, std::string> values = {{"modules", "[Linear]"},
+                                                     {"reshard_after_forward", "false"},
+                                                     {"mp_policy", "{param_dtype: bf16}"},
+                                                     {"ignored_params", "[Linear]"},
+                                                     {"mesh", "[1, 2]"},
+                                                     {"offload_policy", "CPUOffloadPolicy"},
+                                                     {"shard_placement_fn", "f"}};
+  const KeyPage page = find_argument_page("ModelParallelStrategy.fully_shard").value();
+  CHECK(page.keys.size() == values.size());
+  for (const KeyPage::Key& key : page.keys) {
+    INFO(key.name);
+    CHECK(trouble(key.name + ": " + values.at(key.name)).empty() ==
+          (key.use != ArgumentUse::unmodelled));
+  }
+  CHECK_FALSE(trouble("moduls: [Linear]").empty());
 }
 
 }  // namespace explain_keys_test

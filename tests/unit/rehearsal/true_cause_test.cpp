@@ -129,6 +129,8 @@ TEST_CASE("a list that nothing empties is reported as such, and not as a mean") 
   REQUIRE(scores != sanity.findings.end());
   CHECK(line_of(sanity, *scores) == line_with(of_sanity, "concat(self.scores)"));
   CHECK(scores->python == std::vector<std::string>{"self.scores.clear()"});
+  CHECK(scores->topic == FindingTopic::kept_list);
+  CHECK(scores->name == "self.scores");
   const Rehearsal epochs =
       only(evaluated(keeps, "samples: 8", "max_epochs: 2, num_sanity_val_steps: 0"));
   REQUIRE(found(epochs, "LS312") != nullptr);

@@ -209,12 +209,37 @@ std::string DeepSpeedPartitioned::no_sync_refusal() const {
 
 std::vector<KnownDifference> DeepSpeedPartitioned::known_differences() {
   std::vector<KnownDifference> known = skipped_steps(scaler_);
+  if (skipped_ > 0) {
+    known.push_back({fmt::format("{} optimizer step{} skipped, because gradients were not finite",
+                                 skipped_, skipped_ == 1 ? " was" : "s were"),
+                     "look for the batch or layer whose loss is not finite"});
+  }
   if (partition_) {
     partition_->add_differences(known);
   }
   add_statistics_kept_apart(replica(), plan().world_size, engine_sends_no_statistics, known);
   add_update_by_own_norms(plan(), known);
   return known;
+}
+
+// runtime/precision_config.py, which has the key from 0.17.1 on; its default became true with
+// 0.19.3. In full precision nothing is checked (engine.py, _configure_zero_optimizer).
+bool DeepSpeedPartitioned::checks_gradients() const {
+  const DType dtype = computing_plan().parameter_dtype;
+  constexpr Version first_with_key{0, 17, 1};
+  constexpr Version first_that_checks{0, 19, 3};
+  const Version& release = computing_plan().deepspeed;
+  const bool by_default = release >= first_that_checks;
+  return dtype == DType::fp16 || (dtype == DType::bf16 && release >= first_with_key &&
+                                  options_.checks_bf16.value_or(by_default));
+}
+
+void DeepSpeedPartitioned::note_step_of_all(bool overflowed) {
+  if (computing_plan().parameter_dtype == DType::fp16) {
+    note_step(scaler_, overflowed);
+  } else {
+    skipped_ += overflowed ? 1 : 0;
+  }
 }
 
 Program DeepSpeedPartitioned::share_overflow_flag(Rank& rank) {
@@ -240,23 +265,23 @@ void DeepSpeedPartitioned::require_gradients() {
 }
 
 Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  const bool is_fp16 = computing_plan().parameter_dtype == DType::fp16;
+  const bool checks = checks_gradients();
   MasterPartition::Step step;
   step.options = options_.with_clipping(options);
-  step.loss_scale = is_fp16 ? scaler_.scale() : 1;
+  step.loss_scale = computing_plan().parameter_dtype == DType::fp16 ? scaler_.scale() : 1;
   step.norm_site = site_id(share_norm);
   step.update_site = site_id(update);
   step.may_lack_gradients = options_.offloads_optimizer;  // their memory on the host is there
-  if (is_fp16) {
+  if (checks) {
     co_await share_overflow_flag(rank);
   } else {
     require_gradients();
   }
   partition_->begin_step(rank, step);
-  if (is_fp16) {
+  if (checks) {
     // 3. All ranks step, or none: a gradient that is not finite anywhere makes the norm infinite.
     const bool is_finite = co_await partition_->is_finite(rank);
-    note_step(scaler_, !is_finite);
+    note_step_of_all(!is_finite);
     if (!is_finite) {
       partition_->end_step(rank);
       transfers().end_step();

@@ -28,7 +28,7 @@ void note_step(LossScaler& scaler, bool overflowed);
 /// For LS306: steps that were skipped, where there are any.
 std::vector<KnownDifference> skipped_steps(const LossScaler& scaler);
 
-/// Under fp16 the ranks agree whether a gradient has overflowed; the host waits for it.
+/// The ranks agree whether a gradient has overflowed; the host waits for it.
 Program share_flag(Rank& rank, SiteId site);
 
 /// What the engine saves of one rank.
@@ -71,12 +71,17 @@ class DeepSpeedPartitioned final : public ReplicatedDataParallel {
   Program send_states(Rank& rank);
   Program share_overflow_flag(Rank& rank);
   void require_gradients();
+  /// Whether a step is skipped where gradients are not finite.
+  bool checks_gradients() const;
+  /// The step is taken or skipped.
+  void note_step_of_all(bool overflowed);
 
   DeepSpeedOptions options_;
   Slice flat_;  ///< all trainable parameters, with padding
   std::optional<MasterPartition> partition_;
   std::optional<PartitionReduction> reduction_;
   LossScaler scaler_;
+  int64_t skipped_ = 0;  ///< steps in bf16
 };
 
 /// "deepspeed", DeepSpeedStrategy: every stage.

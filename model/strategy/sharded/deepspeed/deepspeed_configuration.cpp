@@ -217,6 +217,9 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& given) {
   options.second_partition_ranks = std::max<int64_t>(
       1, configuration.integer(zero + "zero_hpz_partition_size", options.second_partition_ranks));
   set_offload(configuration, options);
+  if (configuration.has("bf16.check_grad_overflow")) {
+    options.checks_bf16 = configuration.boolean("bf16.check_grad_overflow", true);
+  }
   options.loss_scale = loss_scale_of(arguments, configuration);
   options.compares_tags = compares_tags(configuration);
   if (configuration.has("gradient_clipping")) {

@@ -43,6 +43,9 @@ struct DeepSpeedOptions {
   bool compares_tags = true;  ///< of checkpoints, among all ranks
   bool saves_frozen = true;   ///< not `exclude_frozen_parameters` of save_checkpoint
 
+  /// Of stages 1 and 2 in bf16: whether ranks agree that gradients are finite. None: as the
+  /// release does.
+  std::optional<bool> checks_bf16;
   LossScaler::Options loss_scale;
   /// `gradient_clipping` of the configuration, where it has one: Lightning fills in the Trainer's
   /// only where it has none. A norm, or an algorithm `none` for 0.

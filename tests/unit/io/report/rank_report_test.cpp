@@ -65,7 +65,7 @@ RunResult written() {
 RankLog written_log() {
   RankLog log;
   log.metrics = {{"loss", 0.25}, {"unknown", std::numeric_limits<double>::quiet_NaN()}};
-  log.findings = {{"LS201", site_id("y"), "too early", "wait", 3}};
+  log.findings = {{"LS201", site_id("y"), "too early", "wait", 3, "self.scores"}};
   log.handed_over["allreduce.a"] = {2, site_id("y")};
   log.samples.push_back({"train", 1, 0, std::vector<int64_t>{5, 3, 1}});
   log.final_parameters = {Values::of(DType::bf16, {1, -2.5}),
@@ -119,7 +119,7 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read.struck_faults == left.struck_faults);
   CHECK(read_log.metrics.at("loss") == 0.25);
   CHECK(std::isnan(read_log.metrics.at("unknown")));
-  CHECK(read_log.findings.at(0).times == 3);
+  CHECK((read_log.findings.at(0).times == 3 && read_log.findings.at(0).list == "self.scores"));
   CHECK(read_log.handed_over.at("allreduce.a").times == 2);
   CHECK(read_log.handed_over.at("allreduce.a").site == site_id("y"));
   CHECK(read_log.samples.at(0).samples.list() == std::vector<int64_t>{5, 3, 1});

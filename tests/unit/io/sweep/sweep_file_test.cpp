@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "io/sweep/sweep_file.hpp"
 #include "tests/unit/written_files.hpp"
@@ -7,6 +8,7 @@ using namespace lockstep;
 
 namespace sweep_file_test {
 using lockstep::test::WrittenFiles;
+using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -25,7 +27,7 @@ SweepHeader some_header() {
 SweepRow some_row(int64_t number) {
   SweepRow row;
   row.number = number;
-  row.values = {{"trainer.devices", "2"}, {"note", "a \"b\"\n"}};
+  row.values = {{"trainer.devices", "2"}, {"trainer.precision", "a \"b\"\n"}};
   row.verdict = "findings";
   row.codes = {"LS303"};
   row.command = "lockstep run train.yaml";
@@ -45,7 +47,7 @@ TEST_CASE("a row and a header read back as they were written") {
   CHECK(line.find('\n') == std::string::npos);
   CHECK(line.find("\"step_time_s\":0.041250000001") != std::string::npos);
   CHECK(line.find("\"memory.peak_bytes\":1099511627776") != std::string::npos);
-  const SweepRow row = row_of(line).value();
+  const SweepRow row = std::get<SweepRow>(row_of(line));
   CHECK(row.number == 2);
   CHECK(row.values == some_row(2).values);
   CHECK(row.codes == some_row(2).codes);
@@ -54,11 +56,11 @@ TEST_CASE("a row and a header read back as they were written") {
     CHECK(value_in(row, name) == value);
   }
   CHECK(line_of(row) == line);
-  const SweepHeader header = header_of(line_of(some_header())).value();
+  const SweepHeader header = std::get<SweepHeader>(header_of(line_of(some_header())));
   CHECK(difference_of(header, some_header()).empty());
   CHECK(line_of(header) == line_of(some_header()));
-  CHECK_FALSE(header_of(line).has_value());
-  CHECK_FALSE(row_of("{\"case\": 1}").has_value());
+  CHECK(std::get<std::string>(header_of(line)) == "is not the first line of a sweep");
+  CHECK(std::get<std::string>(row_of("{\"case\": 1}")) == "`values` is missing");
 }
 
 TEST_CASE("what differs between two sweeps is named") {
@@ -101,8 +103,10 @@ TEST_CASE("a last line that is not complete is left out, and a damaged one is an
   const auto fault = [&](const std::string& text) {
     return read_sweep_file(folder.write("bad", text)).fault;
   };
-  CHECK(fault(whole + "{}\n" + second + "\n") == "line 3 is no row of this sweep");
-  CHECK(fault(whole + line_of(some_row(3)) + "\n") == "line 3 is no row of this sweep");
+  CHECK(fault(whole + "{}\n" + second + "\n") ==
+        "line 3 is no row of this sweep: `case` is missing");
+  CHECK(fault(whole + line_of(some_row(3)) + "\n") ==
+        "line 3 is no row of this sweep: `case` is 3, and there are 2");
   CHECK(fault(second + "\n").find("line 1 ") == 0);
   SweepRow other = some_row(1);
   other.verdict = "hangs";
@@ -113,6 +117,74 @@ TEST_CASE("a last line that is not complete is left out, and a damaged one is an
   CHECK(fault(line_of(shard) + "\n" + second + "\n") ==
         "line 2 is case 2, which is not of shard 1/2");
   CHECK(read_sweep_file(folder.write("empty", "")).fault.empty());
+}
+
+TEST_CASE("a field of the wrong JSON type is named, and what it should be") {
+  const auto row_with = [](const char* pointer, const Json& value) {
+    Json json = Json::parse(line_of(some_row(1)));
+    json[Json::json_pointer(pointer)] = value;
+    return json.dump();
+  };
+  const auto says = [&](const char* pointer, const Json& value) {
+    const auto read = row_of(row_with(pointer, value));
+    const auto* fault = std::get_if<std::string>(&read);
+    return fault == nullptr ? "" : *fault;
+  };
+  CHECK(says("/message", "as it is").empty());
+  CHECK(says("/figures/throughput", 3).empty());
+  CHECK(says("/figures/throughput", nullptr).empty());
+  // The library of JSON converts each of these.
+  CHECK(says("/case", true) == "`case` is true, not a whole number");
+  CHECK(says("/case", 1.5) == "`case` is the number 1.5, not a whole number");
+  CHECK(says("/case", 0) == "`case` is 0, and at least 1 is needed");
+  CHECK(says("/case", 18446744073709551615U) ==
+        "`case` is the number 18446744073709551615, not a whole number");
+  CHECK(says("/values", Json::array({"2"})) == "`values` is a list, not an object");
+  CHECK(says("/values", "2") == "`values` is text, not an object");
+  CHECK(says("/values/trainer.devices", 2) == "`values.trainer.devices` is the number 2, not text");
+  CHECK(says("/codes", "LS303") == "`codes` is text, not a list of texts");
+  CHECK(says("/codes/0", 303) == "`codes[0]` is the number 303, not text");
+  CHECK(says("/verdict", nullptr) == "`verdict` is null, not text");
+  CHECK(says("/figures", Json::array()) == "`figures` is a list, not an object");
+  CHECK(says("/figures/step_time_s", "fast") == "`figures.step_time_s` is text, not a number");
+  CHECK(says("/figures/step_time_s", true) == "`figures.step_time_s` is true, not a number");
+  CHECK(says("/figures/memory.peak_bytes", 1e300) ==
+        "`figures.memory.peak_bytes` is the number 1e+300, not a whole number");
+  CHECK(says("/figures/world_size", 1.5) ==
+        "`figures.world_size` is the number 1.5, not a whole number");
+  CHECK(says("/figures/strategy", 7) == "`figures.strategy` is the number 7, not text");
+}
+
+TEST_CASE("a first line whose fields are of the wrong type or disagree is no sweep") {
+  const auto says = [](const char* name, const Json& value) {
+    Json json = Json::parse(line_of(some_header()));
+    json[name] = value;
+    const auto read = header_of(json.dump());
+    const auto* fault = std::get_if<std::string>(&read);
+    return fault == nullptr ? "" : *fault;
+  };
+  const std::string no = "is not the first line of a sweep: ";
+  CHECK(says("digest", "other").empty());
+  CHECK(says("cases", "2") == no + "`cases` is text, not a whole number");
+  CHECK(says("cases", 2.0) == no + "`cases` is the number 2.0, not a whole number");
+  CHECK(says("keys", "trainer.devices") == no + "`keys` is text, not a list of texts");
+  CHECK(says("values", Json::array({"2"})) == no + "`values[0]` is text, not a list of texts");
+  CHECK(says("shards", 0) == no + "`shards` is 0, and at least 1 is needed");
+  CHECK(says("shards", 2'000'000) == no + "more than 1000000 cases or shards");
+  CHECK(says("sweep", 2) == "is of format 2, and this program reads 1");
+  CHECK(says("keys", Json::array({"a"})) == no + "`keys`, `values` and `cases` disagree");
+  CHECK(says("cases", 3) == no + "`keys`, `values` and `cases` disagree");
+  CHECK(says("keys", Json::array()) == no + "`keys` is empty");
+}
+
+TEST_CASE("a row that sets a key which its sweep does not vary is none of the sweep") {
+  const WrittenFiles folder;
+  SweepRow row = some_row(1);
+  row.values.emplace_back("trainer.max_steps", "3");
+  const std::string path =
+      folder.write("rows", line_of(some_header()) + "\n" + line_of(row) + "\n");
+  CHECK(read_sweep_file(path).fault ==
+        "line 2 is no row of this sweep: it does not vary `trainer.max_steps`");
 }
 
 TEST_CASE("every case belongs to one shard") {

@@ -59,6 +59,7 @@ TEST_CASE("ranks that were made to agree are a warning") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].level == Level::warning);
   CHECK(findings[0].title == "ranks disagree whether ModelCheckpoint saves");
+  CHECK(findings[0].topic == FindingTopic::disagreement);
   CHECK(findings[0].follows.at(0) == "it does so on no rank, because some ranks decide against it");
 }
 

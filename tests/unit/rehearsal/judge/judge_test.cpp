@@ -44,6 +44,15 @@ TEST_CASE("each command judges its own expectations") {
   CHECK(verify[1].judged);
 }
 
+TEST_CASE("what a program raises is its own, whatever its words") {
+  const auto raised = [](const std::string& statements, const std::string& expected) {
+    return first_of(bare_text(2, statements, "expect: [" + expected + "]\n"));
+  };
+  CHECK(raised("    - raise: this is not modelled in our script\n", "raises").met);
+  CHECK_FALSE(raised("    - raise: assertion of ours\n", "assertion").met);
+  CHECK(raised("    - assert: rank == 0\n", "assertion").met);
+}
+
 TEST_CASE("a result of another case is compared with this one's") {
   const auto jobs = rehearsed(R"yaml(
 version: 1

@@ -66,11 +66,11 @@ TEST_CASE("sections of precision forbid what they do not know from 0.17.1 on") {
 }
 
 TEST_CASE("keys of DeepSpeed that change nothing here are taken") {
-  for (const char* key :
-       {"bf16.immediate_grad_update", "comms_logger.enabled", "flops_profiler.enabled",
-        "tensorboard.enabled", "csv_monitor.enabled", "zero_optimization.log_trace_cache_warnings",
-        "zero_optimization.save_muon_momentum_buffer_in_memory",
-        "zero_optimization.compute_grad_norm"}) {
+  for (const char* key : {"bf16.check_grad_overflow", "bf16.immediate_grad_update",
+                          "comms_logger.enabled", "flops_profiler.enabled", "tensorboard.enabled",
+                          "csv_monitor.enabled", "zero_optimization.log_trace_cache_warnings",
+                          "zero_optimization.save_muon_momentum_buffer_in_memory",
+                          "zero_optimization.compute_grad_norm"}) {
     INFO(key);
     CHECK(answer({0, 19, 8}, key, true).empty());
   }
@@ -80,8 +80,8 @@ TEST_CASE("keys of DeepSpeed that change nothing here are taken") {
 TEST_CASE(
     "keys of DeepSpeed that would change calls or memory are not modelled where they say so") {
   for (const char* key :
-       {"bf16.check_grad_overflow", "bf16.bf16_master_weights_and_grads",
-        "bf16.bf16_optimizer_states", "fp16.fp16_master_weights_and_grads", "hybrid_engine.enabled",
+       {"bf16.bf16_master_weights_and_grads", "bf16.bf16_optimizer_states",
+        "fp16.fp16_master_weights_and_grads", "hybrid_engine.enabled",
         "zero_optimization.allgather_sequential", "zero_optimization.stage3_allgather_sequential",
         "zero_optimization.parameter_alignment", "zero_optimization.enable_sanity_checks",
         "zero_optimization.offload_optimizer.super_offload"}) {
