@@ -100,6 +100,9 @@ class UnitSharding : public DistributedStrategy {
   virtual Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) = 0;
   /// The backward of all layers has been issued.
   virtual Program finish_backward(Rank& rank, bool synchronise) = 0;
+  /// Behind a backward whose units settle their gradients on the post-backward stream: the
+  /// optimizer sees them, and what lies in host memory as well is freed.
+  void await_settled(Rank& rank, SiteId site);
   /// The unit whose forward ended before this one's, and whose backward therefore comes next, if it
   /// has yet to be gathered for it.
   Unit* next_to_gather(const Unit& unit);

@@ -184,6 +184,25 @@ Program UnitSharding::run_again(Rank& rank, const CheckpointedSegment& segment,
   }
 }
 
+void UnitSharding::await_settled(Rank& rank, SiteId site) {
+  std::vector<Ticket> settled;
+  for (Unit& unit : units_) {
+    if (const Ticket ticket = unit.state.take_settled()) {
+      settled.push_back(ticket);
+    }
+  }
+  if (settled.empty()) {
+    return;
+  }
+  const Ticket waits = rank.event({compute_stream, settled, site});
+  if (offload_ != Offload::none) {
+    rank.event({place_of_update().on, {waits}, site});
+  }
+  for (Unit& unit : units_) {
+    unit.state.forget_offloaded(rank);
+  }
+}
+
 UnitSharding::Unit* UnitSharding::next_to_gather(const Unit& unit) {
   const auto index = static_cast<size_t>(&unit - units_.data());
   const auto found = std::ranges::find(forward_order_, index);
