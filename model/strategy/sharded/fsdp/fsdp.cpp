@@ -198,7 +198,8 @@ std::vector<KnownDifference> FullyShardedDataParallel::known_differences() {
 
 // Forward and backward
 
-void FullyShardedDataParallel::begin_forward() {
+void FullyShardedDataParallel::begin_forward(const StepOptions& options) {
+  has_graph_ = options.training;
   has_first_order_ = has_first_order_ || !first_order_.empty();
 }
 
@@ -267,9 +268,13 @@ bool FullyShardedDataParallel::frees_in_every_forward(const Unit& unit) const {
   return options_.frees_after_forward() && !unit.is_root;
 }
 
+// What stays gathered for a backward keeps its views; without one the module has those of the shard
+// (_use_sharded_flat_param, skip_use_sharded_views). A flat parameter leaves the old views to it.
 void FullyShardedDataParallel::reshard_after_forward(Rank& rank, Unit& unit) {
   if (frees_in_every_forward(unit)) {
     reshard(rank, unit);
+  } else if (!has_graph_ && options_.use_orig_params && unit.state.is_sharded()) {
+    unit.state.show_shard();
   }
 }
 

@@ -79,6 +79,11 @@ class ShardedUnit {
   /// Later work on the compute stream sees the gathered parameters.
   void await_gathered(Rank& rank, SiteId site);
   void free(Rank& rank);
+  /// What is gathered stays, and modules have views of the shard in place of it, until the next
+  /// await_gathered() or show_whole(). For flat layouts.
+  void show_shard();
+  bool shows_shard() const { return shows_shard_; }
+  void show_whole();
   /// Frees what is gathered but a part of it: the place `index` among `ranks` that bring these
   /// parts together when it is gathered next. Not for flat layouts.
   void free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId site);
@@ -207,6 +212,7 @@ class ShardedUnit {
   std::optional<LargerPart> larger_part_;
   std::optional<ShardLayout> reduced_layout_;  ///< of what is being reduced, if it is not layout_
   bool gathered_ = false;
+  bool shows_shard_ = false;
   Slice whole_;           ///< flat: the memory of all parameters; else what the all_gather fills
   Ticket gather_done_{};  ///< none once the compute stream waits for it
   SiteId gather_site_{};

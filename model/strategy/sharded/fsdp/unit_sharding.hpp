@@ -52,7 +52,7 @@ class UnitSharding : public DistributedStrategy {
   };
 
   // The way through the layers (unit_sharding_walk.cpp) asks for these.
-  virtual void begin_forward() {}
+  virtual void begin_forward(const StepOptions&) {}
   /// Throws what clipping and the optimizer raise for the kinds of tensors that they are given.
   virtual void check_tensors(const UpdateOptions&) const {}
   /// What an optimizer's step is about.

@@ -15,7 +15,7 @@ Program UnitSharding::forward(Rank& rank, const Batch& batch, const StepOptions&
   for (Unit& unit : units_) {
     unit.is_entered = false;
   }
-  begin_forward();
+  begin_forward(options);
   // Gathers come after the last optimizer step.
   weights_ready_ = rank.event({compute_stream, {}, site_id(steps_.gather_unit)});
   replica_.begin_forward(rank, batch, options);
