@@ -140,6 +140,12 @@ class ShardedUnit {
   const std::vector<Piece>& pieces() const { return pieces_; }
   /// The whole shard, padding included, where an optimizer is given the flat parameter itself.
   OptimizedTensor& flat_tensor();
+  /// Where the optimizer is given the flat parameter, and updates its pieces alike: what it keeps
+  /// for the padding as well.
+  void make_state_of_padding(Rank& rank, const OptimizerPlan& optimizer,
+                             const ComputeOptions& there);
+  /// Of all that the optimizer is given.
+  Bytes state_bytes() const;
   /// Whether the parameter has a reduced gradient, also where this rank has no element of it.
   bool has_gradient(size_t parameter) const;
   const std::vector<size_t>& parameters() const { return parameters_.indices(); }
@@ -225,6 +231,7 @@ class ShardedUnit {
   Slice gradient_;           ///< of the shard
   std::vector<bool> given_;  ///< by parameter: has_gradient()
   OptimizedTensor flat_;
+  OptimizedTensor padding_;  ///< its state alone counts
 };
 
 }  // namespace lockstep

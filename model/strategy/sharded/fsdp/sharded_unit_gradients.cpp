@@ -311,6 +311,31 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
   }
 }
 
+void ShardedUnit::make_state_of_padding(Rank& rank, const OptimizerPlan& optimizer,
+                                        const ComputeOptions& there) {
+  int64_t padding = shard_.elements;
+  for (const Piece& piece : pieces_) {
+    padding -= piece.tensor.value.elements;
+  }
+  if (padding > 0) {
+    padding_.value = shard_.part(0, padding);
+    make_optimizer_state(rank, optimizer, padding_, there);
+  }
+}
+
+Bytes ShardedUnit::state_bytes() const {
+  Bytes bytes{};
+  const auto add = [&bytes](const OptimizedTensor& tensor) {
+    for (const Slice& state : tensor.state) {
+      bytes += state.bytes();
+    }
+  };
+  std::ranges::for_each(pieces_, add, &Piece::tensor);
+  add(flat_);
+  add(padding_);
+  return bytes;
+}
+
 void ShardedUnit::forget_optimizer(Rank& rank) {
   const auto forget = [&rank](OptimizedTensor& tensor) {
     for (const Slice& state : tensor.state) {
@@ -323,6 +348,7 @@ void ShardedUnit::forget_optimizer(Rank& rank) {
     forget(piece.tensor);
   }
   forget(flat_);
+  forget(padding_);
 }
 
 }  // namespace lockstep

@@ -202,6 +202,8 @@ class UnitSharding : public DistributedStrategy {
   Ticket loss_ready_{};
 
  private:
+  /// Whether the optimizer is given some parameter of the unit.
+  bool is_given(const Unit& unit, const OptimizerPlan& optimizer) const;
   StepTensors tensors_of_step(const OptimizerPlan& optimizer);
   std::vector<UnitModule> wrapped_units(const WrapPolicy& wrap) const;
   /// By parameter: whether the optimizer does the same with parts of them. Flat ones are reduced
