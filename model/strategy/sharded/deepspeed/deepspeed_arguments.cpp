@@ -14,6 +14,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
+#include "model/strategy/sharded/deepspeed/idle_settings.hpp"
 #include "model/strategy/sharded/deepspeed/later_keys.hpp"
 #include "model/strategy/sharded/deepspeed/optimizer_checks.hpp"
 #include "model/strategy/sharded/deepspeed/removed_keys.hpp"
@@ -79,6 +80,11 @@ DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
   }
   options.loss_scale = deepspeed_loss_scale(arguments, "");
   return options;
+}
+
+DeepSpeedOptions options_from(const StrategyArguments& arguments) {
+  return has_deepspeed_configuration(arguments) ? deepspeed_configuration(arguments)
+                                                : from_arguments(arguments);
 }
 
 std::string key_of_activations(const StrategyArguments& arguments, const char* name) {
@@ -181,8 +187,9 @@ void note_comms_logger(const StrategyArguments& arguments,
 // _load_config: with a `config` no other argument gets into it. DeepSpeed's engine passes what
 // offloads on to the stages that have it alone.
 std::vector<std::pair<std::string, std::string>> without_effect(
-    const TrainingPlan& /*plan*/, const StrategyArguments& arguments) {
-  std::vector<std::pair<std::string, std::string>> found;
+    const TrainingPlan& plan, const StrategyArguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> found =
+      idle_settings(plan, arguments, options_from(arguments));
   note_activations(arguments, found);
   if (has_deepspeed_configuration(arguments)) {
     for (const auto& [name, value] : arguments.all()) {
@@ -208,11 +215,6 @@ std::vector<std::pair<std::string, std::string>> without_effect(
       found.emplace_back(zero + "offload_optimizer.device", not_to_the_drive);
     }
     note_comms_logger(arguments, found);
-    if (options.second_partition_ranks > 1 && options.stage != 3) {
-      found.emplace_back(zero + "zero_hpz_partition_size",
-                         "`zero_hpz_partition_size` has no effect: stage 3 alone gathers "
-                         "parameters");
-    }
     return found;
   }
   const StrategyArgumentReader read(arguments, deepspeed_arguments());
@@ -277,11 +279,6 @@ std::vector<DividedState> ways_to_divide() {
           {.name = "deepspeed_stage_3_offload",
            .offloads = true,
            .with_any_optimizer = as_configuration(3)}};
-}
-
-DeepSpeedOptions options_from(const StrategyArguments& arguments) {
-  return has_deepspeed_configuration(arguments) ? deepspeed_configuration(arguments)
-                                                : from_arguments(arguments);
 }
 
 // What an optimizer takes norms of is one flat tensor, which host memory never has whole.

@@ -99,6 +99,11 @@ std::vector<std::pair<std::string, std::string>> without_effect(
       found.emplace_back(fully_shard_modules, std::move(why));
     }
   }
+  if (copies_unpinned(arguments)) {
+    found.emplace_back(fully_shard_pin_memory,
+                       "`pin_memory: false` makes the host wait for every copy between it and the "
+                       "GPU, which times here are without");
+  }
   if (sizes && sizes->tensor > 1 && plan.whole_network == nullptr) {
     found.emplace_back("tensor_parallel_size",
                        fmt::format("no module is in {}: all {} ranks of a replica compute the "
