@@ -139,7 +139,9 @@ void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options
                        bool is_configured) {
   if (options.stage < 0 || options.stage > 3) {
     throw RefusedArgument("DeepSpeedZeroConfig: the stage should be 0, 1, 2 or 3",
-                          is_configured ? "config.zero_optimization.stage" : "stage");
+                          is_configured ? "config.zero_optimization.stage" : "stage",
+                          "write 1 to divide the optimizer's state, 2 gradients too, 3 parameters "
+                          "too, or 0 for none of them");
   }
   if (plan.optimizers.size() > 1 && plan.is_fitted) {
     throw RefusedArgument(
@@ -261,9 +263,9 @@ StrategyArguments as_configuration(int64_t stage) {
   arguments.set(zero + "stage", stage);
   arguments.set(zero + "overlap_comm", defaults.boolean("overlap_comm"));
   arguments.set(zero + "reduce_bucket_size", defaults.integer("reduce_bucket_size"));
-  arguments.set(zero + "sub_group_size", defaults.integer("sub_group_size"));
   arguments.set(zero + "offload_optimizer.device", std::string("cpu"));
   if (stage == 3) {
+    arguments.set(zero + "sub_group_size", defaults.integer("sub_group_size"));
     arguments.set(zero + "offload_param.device", std::string("cpu"));
   }
   return arguments;

@@ -30,9 +30,26 @@ constexpr std::string_view unmodelled_module_names[] = {"fully_shard.shard_place
 
 constexpr NestedClass nested_module_classes[] = {{"fully_shard.mp_policy", "MixedPrecisionPolicy"}};
 
+// One dimension is that of all replicas, as the mesh that fully_shard makes itself.
+void check_flat_mesh(const FullyShardCaller& caller, const StrategyArguments& arguments) {
+  const std::string size = arguments.texts(fully_shard_mesh).front();
+  if (caller.replicas > 0 && size != std::to_string(caller.replicas)) {
+    throw ArgumentProblem(
+        fmt::format("{} has one dimension, of all {} ranks that shard, and not of {}",
+                    fully_shard_mesh, caller.replicas, size),
+        fully_shard_mesh,
+        fmt::format("write [{}], or [replicas, shards], whose product is {}", caller.replicas,
+                    caller.replicas));
+  }
+}
+
 void set_mesh(const FullyShardCaller& caller, const StrategyArguments& arguments,
               FullyShard2Options& options) {
   if (!arguments.has(fully_shard_mesh)) {
+    return;
+  }
+  if (is_flat_mesh(arguments, fully_shard_mesh)) {
+    check_flat_mesh(caller, arguments);
     return;
   }
   if (options.tensor_ranks > 1 && !caller.meshes_beside_tensor) {
