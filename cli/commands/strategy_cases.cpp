@@ -9,8 +9,12 @@
 #include "cli/input_files.hpp"
 #include "cli/render/json.hpp"
 #include "cli/render/render_strategies.hpp"
+#include "model/core/ensure.hpp"
 #include "model/trainer/framework/compared_strategies.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
+#include "model/trainer/framework/precision_choice.hpp"
 #include "model/trainer/prepare/prepare.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/proposed_strategy.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
 #include "rehearsal/run/one_run.hpp"
@@ -143,8 +147,33 @@ Answer wrong_use(const std::string& message) {
 /// One job for each strategy; `wrong`: what the file or a name gives in place of them.
 struct StrategyJobs {
   std::vector<Job> jobs;
+  std::vector<std::string> notes;  ///< by job; empty: nothing but the strategy is another
   std::optional<Answer> wrong{};
 };
+
+/// A precision that is written as 2.x does and meets a strategy of 1.x, whose last release is taken
+/// where the scenario names none.
+struct OlderPrecision {
+  std::string setting;  ///< KEY=VALUE; empty: it is written as that release does
+  std::string note;
+};
+
+OlderPrecision older_precision(const Scenario& scenario) {
+  if (!scenario.trainer->precision || version_asked(scenario, "lightning")) {
+    return {};
+  }
+  const std::string& asked = scenario.trainer->precision->value;
+  const std::string_view older = precision_before_2_0(asked);
+  const Version lightning = prepare(scenario, strategies()).placement.lightning;
+  if (older.empty() || lightning >= v2_0) {
+    return {};
+  }
+  return {
+      fmt::format("trainer.precision={}", older),
+      fmt::format("by Lightning 1.x, the last that has it, with `precision: {}`, which 2.x calls "
+                  "{}",
+                  older, asked)};
+}
 
 StrategyJobs jobs_of(const Request& request, const CaseSource& source,
                      const std::vector<ComparedStrategy>& compared) {
@@ -171,6 +200,14 @@ StrategyJobs jobs_of(const Request& request, const CaseSource& source,
       made.wrong = wrong_use("--strategies needs a scenario with a trainer");
       return made;
     }
+    OlderPrecision older = older_precision(*collected.jobs.front().scenario);
+    if (!older.setting.empty()) {
+      with_strategy.set.push_back(older.setting);
+      collected = collect(with_strategy);
+      std::erase_if(collected.jobs, [](const Job& job) { return !job.asked; });
+      ensure(collected.jobs.size() == 1, "the same case, written as another release takes it");
+    }
+    made.notes.push_back(std::move(older.note));
     made.jobs.push_back(std::move(collected.jobs.front()));
   }
   return made;
@@ -198,8 +235,14 @@ Answer compare_strategies(const Request& request, const RehearseRequest& how, Ju
   std::vector<UnderStrategy> rows;
   std::vector<const Rehearsal*> results;
   for (size_t index = 0; index < made.jobs.size(); ++index) {
-    rows.push_back({compared[index].label, &made.jobs[index].result});
-    results.push_back(&made.jobs[index].result);
+    Rehearsal& result = made.jobs[index].result;
+    const std::string& note = made.notes[index];
+    if (!note.empty()) {
+      result.problems.push_back(
+          {Problem::Kind::note, result.scenario->trainer->precision->place, note});
+    }
+    rows.push_back({compared[index].label, &result, note});
+    results.push_back(&result);
   }
   answer.text = request.format == Format::json
                     ? text_of(json_of(results, request))

@@ -122,6 +122,30 @@ std::string in_place_of_figures(const Columns& line, size_t name_width, size_t l
   return text;
 }
 
+// Rows of one note together, as wide as the table.
+std::string notes_of(const std::vector<UnderStrategy>& rows, size_t line_width) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_note;
+  for (const UnderStrategy& row : rows) {
+    auto found = std::ranges::find(by_note, row.note, &decltype(by_note)::value_type::first);
+    if (found == by_note.end() && !row.note.empty()) {
+      found = by_note.insert(found, {row.note, {}});
+    }
+    if (!row.note.empty()) {
+      found->second.push_back(row.name);
+    }
+  }
+  std::string text;
+  for (const auto& [note, names] : by_note) {
+    const std::string whole = fmt::format("{}: {}", fmt::join(names, "; "), note);
+    std::string indent = "  ";
+    for (const std::string& words : wrapped(whole, line_width - 4)) {
+      text += indent + words + "\n";
+      indent = "    ";
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verified,
@@ -150,12 +174,14 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
     return line.has_figures() && line.cost != "-";
   });
   std::string text = style.strong("The same training under each strategy") + "\n";
+  size_t line_width = 0;
   for (const Columns& line : lines) {
     std::string left =
         fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name,
                     line.samples, samples, line.throughput, throughput, line.step_time, step,
                     line.memory, memory, line.host, host, line.sent, sent);
     left += has_cost ? fmt::format("  {:>{}}", line.cost, cost) : "";
+    line_width = left.size();
     if (!line.has_figures()) {
       text += in_place_of_figures(line, name, left.size());
       continue;
@@ -165,6 +191,7 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   text += "  samples: of a step\n";
   text += "  sent in a step: by the rank that sends most, where collectives go round a ring\n";
   text += has_cost ? "  cost, million: of a million samples at this throughput\n" : "";
+  text += notes_of(rows, line_width);
   const auto differs = [&lines](const Columns& line) {
     return line.has_figures() && line.samples != "-" && line.samples != lines[1].samples;
   };

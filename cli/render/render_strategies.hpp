@@ -12,6 +12,7 @@ namespace lockstep::cli {
 struct UnderStrategy {
   std::string name;
   const Rehearsal* rehearsal = nullptr;
+  std::string note{};  ///< what else of the training is not as it was asked for
 };
 
 /// One line a strategy: throughput, step time, memory and what a rank sends and receives in a step,

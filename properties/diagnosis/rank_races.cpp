@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/core/queue_name.hpp"
+#include "model/strategy/sharded/fsdp/post_backward.hpp"
 #include "properties/diagnosis/lane_times.hpp"
 
 namespace lockstep {
@@ -27,6 +28,7 @@ std::string stream_text(const Journal& journal, StreamId stream) {
     case queue::data: name = "data"; break;
     case queue::read: name = "reading"; break;
     case queue::write: name = "writing"; break;
+    case queue::post_backward: name = "post-backward"; break;
     default:
       const auto known = journal.stream_names.find(stream.queue());
       name = known != journal.stream_names.end() ? known->second : gloo_queue_name(stream.queue());

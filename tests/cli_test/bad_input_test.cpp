@@ -344,6 +344,7 @@ TEST_CASE("a DeepSpeed configuration that cannot be read is reported with its pl
   for (const auto& [json, message] : std::vector<std::pair<std::string, std::string>>{
            {"{\n  \"zero_optimization\": {,}\n}", "ds.json is not JSON (line 2, column 25)"},
            {"{\"bf16\": {}, \"bf16\": {}}", "has the key `bf16` twice"},
+           {"{\"bf16\": {},\n \"fp16\": {},\n \"bf16\": {}}", "ds.json:3:3"},
            {"[1, 2]", "holds no JSON object"},
            {std::string(100, '[') + std::string(100, ']'), "more than 32 levels"}}) {
     const Folder folder;

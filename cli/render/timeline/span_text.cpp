@@ -8,6 +8,7 @@
 #include "model/network/network.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/pipeline/pipeline_marks.hpp"
+#include "model/strategy/sharded/fsdp/post_backward.hpp"
 #include "properties/diagnosis/calls.hpp"
 #include "rehearsal/text/number_text.hpp"
 
@@ -202,6 +203,7 @@ std::string track_name(int32_t track, const Journal& journal) {
     case queue::data: name = "data"; break;
     case queue::read: name = "reading"; break;
     case queue::write: name = "writing"; break;
+    case queue::post_backward: name = "post-backward"; break;
     default: break;
   }
   if (named != journal.stream_names.end()) {

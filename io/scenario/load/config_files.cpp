@@ -36,6 +36,7 @@ class Limits {
     }
     return !too_deep_;
   }
+  bool is_too_deep() const { return too_deep_; }
   std::string fault() const {
     return too_deep_             ? fmt::format("is nested more than {} levels deep", most_levels)
            : !duplicate_.empty() ? fmt::format("has the key `{}` twice", duplicate_)
@@ -93,6 +94,7 @@ std::string place_in(const std::string& text, const json::exception& error) {
 struct Parsed {
   json value{};
   std::string fault{};
+  bool is_json = false;  ///< of few levels, whatever else is wrong
 };
 
 Parsed parsed_from(const std::string& text) {
@@ -101,6 +103,7 @@ Parsed parsed_from(const std::string& text) {
   try {
     parsed.value = json::parse(text, std::ref(limits));
     parsed.fault = limits.fault();
+    parsed.is_json = !limits.is_too_deep();
     if (parsed.fault.empty() && !parsed.value.is_object()) {
       parsed.fault = "holds no JSON object";
     }
@@ -118,8 +121,9 @@ Parsed parsed_from(const std::string& text) {
 std::optional<PlainValue> ConfigFiles::read_object(const std::string& path,
                                                    const SourcePlace& place, const Kind& kind) {
   const std::string name = (folder_ / path).lexically_normal().string();
-  const auto fail = [&](const std::string& message, const std::string& remedy) {
-    reader_.fail_at(place, fmt::format("{} {}", name, message), remedy);
+  const auto fail = [&](const std::string& message, const std::string& remedy,
+                        const std::optional<SourcePlace>& within = {}) {
+    reader_.fail_at(within.value_or(place), fmt::format("{} {}", name, message), remedy);
     return std::nullopt;
   };
   const auto read = read_file_(name, most_bytes);
@@ -128,18 +132,21 @@ std::optional<PlainValue> ConfigFiles::read_object(const std::string& path,
                     "paths are relative to the scenario file");
     return std::nullopt;
   }
-  const std::string& text = std::get<std::string>(read);
+  // Errors in it are shown with their line.
+  const std::string& text = loaded_.sources[name] = std::get<std::string>(read);
   if (text.size() > most_bytes) {
     return fail(fmt::format("has more than {} MiB", most_bytes >> 20),
                 fmt::format("name the JSON file of {}", kind.what));
   }
   const Parsed parsed = parsed_from(text);
   if (!parsed.fault.empty()) {
-    return fail(parsed.fault, fmt::format("{} is one JSON object, each key once", kind.what));
+    const std::optional<SourcePlace> repeated =
+        parsed.is_json ? JsonPlaces(name, text).of_repeated_key() : std::nullopt;
+    return fail(parsed.fault, fmt::format("{} is one JSON object, each key once", kind.what),
+                repeated);
   }
   digest_ = digest_with(digest_, text);
   loaded_.files.push_back(name);
-  loaded_.sources[name] = text;
   JsonPlaces::Path keys;
   return plain_from(parsed.value, JsonPlaces(name, text), keys);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace lockstep {
 
@@ -28,6 +29,10 @@ SourcePlace JsonPlaces::of_value(const Path& path) const {
   return place_at(found == offsets_.end() ? 0 : found->second.value);
 }
 
+std::optional<SourcePlace> JsonPlaces::of_repeated_key() const {
+  return repeated_key_ ? std::optional(place_at(*repeated_key_)) : std::nullopt;
+}
+
 SourcePlace JsonPlaces::place_at(size_t offset) const {
   const auto line = std::ranges::upper_bound(lines_, offset);
   return {file_, static_cast<int>(line - lines_.begin()),
@@ -50,9 +55,13 @@ std::string JsonPlaces::take_text() {
 
 void JsonPlaces::take_object() {
   ++at_;
+  std::set<std::string> keys;
   for (skip_space(); at_ < text_->size() && (*text_)[at_] != '}'; skip_space()) {
     const size_t key = at_ + 1;
     path_.push_back(take_text());
+    if (!keys.insert(path_.back()).second && !repeated_key_) {
+      repeated_key_ = key;
+    }
     at_ = text_->find(':', at_) + 1;
     skip_space();
     offsets_.try_emplace(path_, Offsets{key, at_});

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@ class JsonPlaces {
 
   SourcePlace of_key(const Path& path) const;
   SourcePlace of_value(const Path& path) const;
+  /// Of the first key that its object has had before.
+  std::optional<SourcePlace> of_repeated_key() const;
 
  private:
   struct Offsets {
@@ -39,6 +42,7 @@ class JsonPlaces {
   size_t at_ = 0;
   Path path_;
   std::map<Path, Offsets> offsets_;
+  std::optional<size_t> repeated_key_;
 };
 
 }  // namespace lockstep

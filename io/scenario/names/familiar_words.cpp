@@ -43,6 +43,8 @@ constexpr auto words_of_others = std::to_array<FamiliarWord>({
     {"allreduce", "all_reduce"},
     {"allgather", "all_gather"},
     {"alltoall", "all_to_all"},
+    {"offload_param", "offload_parameters"},
+    {"offload_params", "offload_parameters"},
 });
 
 /// Keys of loaders and optimizers that are looked for in the Trainer.

@@ -33,15 +33,21 @@ constexpr auto precisions = std::to_array<PrecisionRow>({
     {"transformer-engine-float16", DType::fp16, DType::fp16},
 });
 
-// The names of 1.x, which 2.x still takes: 16 and bf16 are mixed.
+/// The names of 1.x, which 2.x still takes: 16 and bf16 are mixed.
+struct RenamedPrecision {
+  std::string_view before_2_0;
+  std::string_view name;
+};
+constexpr auto renamed = std::to_array<RenamedPrecision>({
+    {"16", "16-mixed"},
+    {"bf16", "bf16-mixed"},
+    {"32", "32-true"},
+    {"64", "64-true"},
+});
+
 std::string_view unified(std::string_view asked) {
-  if (asked == "16") {
-    return "16-mixed";
-  }
-  if (asked == "bf16") {
-    return "bf16-mixed";
-  }
-  return asked == "32" ? "32-true" : asked == "64" ? "64-true" : asked;
+  const auto* const row = std::ranges::find(renamed, asked, &RenamedPrecision::before_2_0);
+  return row == renamed.end() ? asked : row->name;
 }
 
 /// Null: all of them.
@@ -168,12 +174,19 @@ void choose_scaler(const PrecisionSituation& situation, PrecisionChoice& choice)
 
 }  // namespace
 
+std::string_view precision_before_2_0(std::string_view asked) {
+  const auto* const row = std::ranges::find(renamed, asked, &RenamedPrecision::name);
+  return row == renamed.end() ? std::string_view() : row->before_2_0;
+}
+
 std::vector<std::string_view> precision_spellings() {
   std::vector<std::string_view> spellings;
   for (const PrecisionRow& row : precisions) {
     spellings.push_back(row.name);
   }
-  spellings.insert(spellings.end(), {"16", "32", "64", "bf16"});
+  for (const RenamedPrecision& row : renamed) {
+    spellings.push_back(row.before_2_0);
+  }
   return spellings;
 }
 

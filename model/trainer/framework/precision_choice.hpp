@@ -38,6 +38,9 @@ struct PrecisionChoice {
 /// accelerator_connector.py, plugins/precision/*.py; torch/amp/autocast_mode.py).
 PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituation& situation);
 
+/// What 1.x calls a precision that only 2.x calls like that. Empty: there is no such name.
+std::string_view precision_before_2_0(std::string_view asked);
+
 /// Every spelling that a version of Lightning takes.
 std::vector<std::string_view> precision_spellings();
 

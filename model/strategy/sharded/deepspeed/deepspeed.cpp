@@ -180,6 +180,22 @@ void DeepSpeedPartitioned::allocate(Rank& rank) {
                      options_.offloads_optimizer ? host_device : DeviceId{0},
                      options_.offloads_optimizer);
   partition_->allocate(rank, rank.id(), variant);
+  if (options_.offloads_optimizer) {
+    allocate_for_offload(rank, sizes);
+  }
+}
+
+// Two buffers of the largest parameter, through which gradients cross to the host and on to the
+// partition: temp_grad_buffer_for_gpu_offload and temp_grad_buffer_for_cpu_offload, which every
+// release has and never frees.
+void DeepSpeedPartitioned::allocate_for_offload(Rank& rank, const std::vector<int64_t>& sizes) {
+  if (sizes.empty()) {
+    return;
+  }
+  for (const DeviceId device : {DeviceId{0}, host_device}) {
+    rank.allocate(Purpose::communication, computing_plan().parameter_dtype, std::ranges::max(sizes),
+                  device);
+  }
 }
 
 Program DeepSpeedPartitioned::send_states(Rank& rank) {

@@ -68,6 +68,7 @@ class DeepSpeedPartitioned final : public ReplicatedDataParallel {
 
  private:
   void allocate(Rank& rank);
+  void allocate_for_offload(Rank& rank, const std::vector<int64_t>& sizes);
   Program send_states(Rank& rank);
   Program share_overflow_flag(Rank& rank);
   void require_gradients();

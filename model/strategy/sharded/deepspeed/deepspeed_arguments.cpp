@@ -14,6 +14,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
+#include "model/strategy/sharded/deepspeed/idle_settings.hpp"
 #include "model/strategy/sharded/deepspeed/later_keys.hpp"
 #include "model/strategy/sharded/deepspeed/optimizer_checks.hpp"
 #include "model/strategy/sharded/deepspeed/removed_keys.hpp"
@@ -81,6 +82,11 @@ DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
   return options;
 }
 
+DeepSpeedOptions options_from(const StrategyArguments& arguments) {
+  return has_deepspeed_configuration(arguments) ? deepspeed_configuration(arguments)
+                                                : from_arguments(arguments);
+}
+
 std::string key_of_activations(const StrategyArguments& arguments, const char* name) {
   return (has_deepspeed_configuration(arguments) ? "config.activation_checkpointing." : "") +
          std::string(name);
@@ -133,7 +139,9 @@ void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options
                        bool is_configured) {
   if (options.stage < 0 || options.stage > 3) {
     throw RefusedArgument("DeepSpeedZeroConfig: the stage should be 0, 1, 2 or 3",
-                          is_configured ? "config.zero_optimization.stage" : "stage");
+                          is_configured ? "config.zero_optimization.stage" : "stage",
+                          "write 1 to divide the optimizer's state, 2 gradients too, 3 parameters "
+                          "too, or 0 for none of them");
   }
   if (plan.optimizers.size() > 1 && plan.is_fitted) {
     throw RefusedArgument(
@@ -181,8 +189,9 @@ void note_comms_logger(const StrategyArguments& arguments,
 // _load_config: with a `config` no other argument gets into it. DeepSpeed's engine passes what
 // offloads on to the stages that have it alone.
 std::vector<std::pair<std::string, std::string>> without_effect(
-    const TrainingPlan& /*plan*/, const StrategyArguments& arguments) {
-  std::vector<std::pair<std::string, std::string>> found;
+    const TrainingPlan& plan, const StrategyArguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> found =
+      idle_settings(plan, arguments, options_from(arguments));
   note_activations(arguments, found);
   if (has_deepspeed_configuration(arguments)) {
     for (const auto& [name, value] : arguments.all()) {
@@ -208,11 +217,6 @@ std::vector<std::pair<std::string, std::string>> without_effect(
       found.emplace_back(zero + "offload_optimizer.device", not_to_the_drive);
     }
     note_comms_logger(arguments, found);
-    if (options.second_partition_ranks > 1 && options.stage != 3) {
-      found.emplace_back(zero + "zero_hpz_partition_size",
-                         "`zero_hpz_partition_size` has no effect: stage 3 alone gathers "
-                         "parameters");
-    }
     return found;
   }
   const StrategyArgumentReader read(arguments, deepspeed_arguments());
@@ -259,9 +263,9 @@ StrategyArguments as_configuration(int64_t stage) {
   arguments.set(zero + "stage", stage);
   arguments.set(zero + "overlap_comm", defaults.boolean("overlap_comm"));
   arguments.set(zero + "reduce_bucket_size", defaults.integer("reduce_bucket_size"));
-  arguments.set(zero + "sub_group_size", defaults.integer("sub_group_size"));
   arguments.set(zero + "offload_optimizer.device", std::string("cpu"));
   if (stage == 3) {
+    arguments.set(zero + "sub_group_size", defaults.integer("sub_group_size"));
     arguments.set(zero + "offload_param.device", std::string("cpu"));
   }
   return arguments;
@@ -277,11 +281,6 @@ std::vector<DividedState> ways_to_divide() {
           {.name = "deepspeed_stage_3_offload",
            .offloads = true,
            .with_any_optimizer = as_configuration(3)}};
-}
-
-DeepSpeedOptions options_from(const StrategyArguments& arguments) {
-  return has_deepspeed_configuration(arguments) ? deepspeed_configuration(arguments)
-                                                : from_arguments(arguments);
 }
 
 // What an optimizer takes norms of is one flat tensor, which host memory never has whole.

@@ -124,6 +124,8 @@ class MasterPartition {
   void put_away(Rank& rank, const Step& step, const InMemory& here, size_t group);
   std::vector<Piece*> pieces_of(size_t group);
   std::vector<OptimizedTensor*> given_to(const OptimizerPlan& optimizer);
+  void make_state_of_padding(Rank& rank, const OptimizerPlan& optimizer,
+                             const ComputeOptions& there);
   bool takes_norms_of_padding() const;
 
   Replica* replica_;
@@ -139,7 +141,8 @@ class MasterPartition {
   std::vector<Home> homes_;  ///< where values are between steps, in order
   std::vector<Piece> pieces_;
   std::vector<OptimizedTensor> flat_;  ///< by group, of an optimizer that does not go by elements
-  std::vector<SubGroup> groups_;       ///< none: one, of everything
+  OptimizedTensor padding_;       ///< its state alone counts, where the optimizer goes by pieces
+  std::vector<SubGroup> groups_;  ///< none: one, of everything
   std::optional<OptimizerSwapper> swapper_;
   bool at_boundary_ = true;
   Slice gradient_;  ///< in the type of the replica, or offloaded in full precision

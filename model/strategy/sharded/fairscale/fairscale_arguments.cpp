@@ -153,6 +153,27 @@ std::vector<std::pair<std::string, std::string>> unregistered_hooks(
   return found;
 }
 
+bool has_several_nodes(const TrainingPlan& plan) {
+  return plan.node_ranks < 0 || (plan.node_ranks > 0 && plan.world_size > plan.node_ranks);
+}
+
+// ShardedDataParallel.__init__: "fp16 gradient reduction is not compatible with reduction buffers".
+std::vector<std::pair<std::string, std::string>> without_effect(const TrainingPlan& plan,
+                                                                const StrategyArguments& arguments,
+                                                                int64_t usual_buffer) {
+  std::vector<std::pair<std::string, std::string>> found = unregistered_hooks(arguments);
+  const StrategyArgumentReader read(arguments, sharded_rows);
+  const int64_t usual = has_several_nodes(plan) ? reduce_buffer_size_of_fairscale : usual_buffer;
+  const int64_t buffer = arguments.has(buffer_size) ? read.integer(buffer_size) : usual;
+  if (buffer > 0 && read.boolean("reduce_fp16")) {
+    found.emplace_back("reduce_fp16",
+                       fmt::format("`reduce_fp16` has no effect: FairScale turns it off where "
+                                   "gradients share buffers (`{}`: {})",
+                                   buffer_size, buffer));
+  }
+  return found;
+}
+
 }  // namespace
 
 StrategyEntry sharded_data_parallel() {
@@ -164,8 +185,8 @@ StrategyEntry sharded_data_parallel() {
   entry.traits.world_is_data_parallel = true;
   entry.arguments = {sharded_rows.begin(), sharded_rows.end()};
   add_steps(fairscale_sites::every_step, entry.sites);
-  entry.without_effect = [](const TrainingPlan&, const StrategyArguments& arguments) {
-    return unregistered_hooks(arguments);
+  entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return without_effect(plan, arguments, 0);
   };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<ShardedDataParallel>(
@@ -188,6 +209,9 @@ StrategyEntry spawned_sharded_data_parallel() {
     }
   }
   entry.arguments.push_back(start_method_of_spawn);
+  entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return without_effect(plan, arguments, reduce_buffer_size_of_fairscale);
+  };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     ShardedDataParallelOptions options = sharded_options_from(plan, arguments, spawned_class);
     options.reduce_buffer_size =

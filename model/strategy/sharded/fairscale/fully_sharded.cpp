@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
+#include "model/strategy/sharded/fsdp/post_backward.hpp"
 
 namespace lockstep {
 
@@ -49,6 +50,9 @@ Program FairScaleFullySharded::setup(Rank& rank, Stage stage) {
     make_units(rank, options_.wrap,
                {stored, gathered, options_.fp32_reduce_scatter ? stored : gathered}, rank.id(),
                [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
+    for (Unit& unit : units_) {
+      unit.state.settle_on(post_backward_stream);
+    }
     make_bucket(rank);
   }
   if (stage == Stage::fit) {
@@ -97,6 +101,7 @@ void FairScaleFullySharded::make_bucket(Rank& rank) {
   bucket.group = reduce_group_;
   bucket.ranks = rank.world_size();
   bucket.carries_values = plan().numerics;
+  bucket.division = GradientDivision::over(rank.world_size());
   for (const Unit& unit : units_) {
     bucket.dtype = unit.state.reduced_dtype();
     bucket.most_elements += unit.state.layout().shard_elements();
@@ -176,13 +181,14 @@ Program FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done,
   if (!synchronise) {
     co_return;  // no_sync: the whole gradients stay on this rank
   }
-  const GradientDivision division = GradientDivision::over(rank.world_size());
   if (unit.state.is_sharded() && bucket_->takes(unit.state)) {
-    bucket_->add(rank, unit.state, 1 / division.before, done);
-  } else {
-    unit.state.reduce(rank, {reduce_group_, site_id(fully_sharded_sites::reduce_unit)}, nullptr,
-                      division, done);
+    bucket_->add(rank, unit.state, done);
+    co_return;
   }
+  const GradientDivision division = GradientDivision::over(rank.world_size());
+  unit.state.reduce(rank, {reduce_group_, site_id(fully_sharded_sites::reduce_unit)}, nullptr,
+                    division, done);
+  unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
 }
 
 Program FairScaleFullySharded::finish_backward(Rank& rank, bool synchronise) {
@@ -194,11 +200,10 @@ Program FairScaleFullySharded::finish_backward(Rank& rank, bool synchronise) {
       reshard(rank, unit);
     }
   }
-  bucket_->flush(rank);  // reduced in one call
-  const GradientDivision division = GradientDivision::over(rank.world_size());
-  bucket_->settle(rank, 1 / division.after);
-  for (Unit& unit : units_) {  // what was reduced by itself
-    unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
+  bucket_->flush(rank);
+  bucket_->free(rank);
+  if (synchronise) {
+    await_settled(rank, site_id(fully_sharded_sites::take_gradients));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
+#include "model/strategy/sharded/fsdp/post_backward.hpp"
 
 namespace lockstep {
 
@@ -14,7 +15,7 @@ ReductionBucket::ReductionBucket(const Options& options)
       held_elements_(options.carries_values ? std::min(shard_elements_, options.most_elements)
                                             : shard_elements_) {}
 
-void ReductionBucket::add(Rank& rank, ShardedUnit& unit, double factor, Ticket done) {
+void ReductionBucket::add(Rank& rank, ShardedUnit& unit, Ticket done) {
   const int64_t elements = unit.layout().shard_elements();
   if (elements > shard_elements_ - filled_) {
     flush(rank);
@@ -23,7 +24,8 @@ void ReductionBucket::add(Rank& rank, ShardedUnit& unit, double factor, Ticket d
     data_ = rank.allocate(Purpose::communication, options_.dtype, options_.ranks * held_elements_);
   }
   unit.pack_for_reduction(rank, data_.part(options_.ranks * filled_, options_.ranks * elements),
-                          factor, done, site_id(fully_sharded_sites::fill_bucket));
+                          1 / options_.division.before, done,
+                          site_id(fully_sharded_sites::fill_bucket));
   members_.push_back({&unit, filled_});
   filled_ += elements;
 }
@@ -55,27 +57,24 @@ void ReductionBucket::flush(Rank& rank) {
   const Slice packed = rank.allocate(Purpose::communication, options_.dtype,
                                      options_.ranks * filled_, DeviceId{0}, queue::communication);
   pack(rank, packed);
-  Reduced reduced{std::exchange(members_, {}), {}, {}};
-  reduced.sums = rank.allocate(Purpose::gradient, options_.dtype, held_elements_);
+  const Slice sums = rank.allocate(Purpose::gradient, options_.dtype, held_elements_, DeviceId{0},
+                                   queue::post_backward);
   const Ticket ready = rank.event({compute_stream, {}, site});
-  reduced.done = rank.reduce_scatter(options_.group, packed, reduced.sums.part(0, filled_),
-                                     Reduction::sum, {}, {communication_stream, {ready}, site});
+  const Ticket done =
+      rank.reduce_scatter(options_.group, packed, sums.part(0, filled_), Reduction::sum, {},
+                          {communication_stream, {ready}, site});
   rank.release(packed);
-  reduced_.push_back(std::move(reduced));
+  const SiteId taken = site_id(fully_sharded_sites::take_gradients);
+  for (const Member& member : std::exchange(members_, {})) {
+    const int64_t elements = member.unit->layout().shard_elements();
+    member.unit->take_reduced(rank, sums.part(member.offset, elements), 1 / options_.division.after,
+                              done, taken);
+  }
+  rank.release(sums);
   filled_ = 0;
 }
 
-void ReductionBucket::settle(Rank& rank, double factor) {
-  const SiteId site = site_id(fully_sharded_sites::take_gradients);
-  for (const Reduced& reduced : reduced_) {
-    rank.event({compute_stream, {reduced.done}, site});
-    for (const Member& member : reduced.members) {
-      const int64_t elements = member.unit->layout().shard_elements();
-      member.unit->take_reduced(rank, reduced.sums.part(member.offset, elements), factor, site);
-    }
-    rank.release(reduced.sums);
-  }
-  reduced_.clear();
+void ReductionBucket::free(Rank& rank) {
   if (data_.buffer != no_buffer) {
     rank.release(std::exchange(data_, Slice{}));
   }

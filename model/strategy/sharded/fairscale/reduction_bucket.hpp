@@ -18,6 +18,7 @@ class ReductionBucket {
     Bytes capacity{};             ///< of all ranks' parts together; 0: nothing is collected
     int64_t most_elements = 0;    ///< of a rank's part, if every unit is in it
     bool carries_values = false;  ///< then no more memory than most_elements is taken
+    GradientDivision division{};
   };
   explicit ReductionBucket(const Options& options);
 
@@ -25,22 +26,17 @@ class ReductionBucket {
   bool takes(const ShardedUnit& unit) const {
     return unit.layout().shard_elements() <= shard_elements_;
   }
-  /// Its gradients, times `factor`, go into the bucket, which is reduced before if it is too full.
-  void add(Rank& rank, ShardedUnit& unit, double factor, Ticket done);
-  /// Reduces what is in the bucket, if anything is.
+  /// Its divided gradients go into the bucket, which is reduced before if it is too full.
+  void add(Rank& rank, ShardedUnit& unit, Ticket done);
+  /// Reduces what is in the bucket, if anything is; the units take their sums behind that.
   void flush(Rank& rank);
-  /// After a flush: the units take their sums, times `factor`, and the bucket frees its memory.
-  void settle(Rank& rank, double factor);
+  /// After a flush.
+  void free(Rank& rank);
 
  private:
   struct Member {
     ShardedUnit* unit = nullptr;
     int64_t offset = 0;  ///< in every rank's part
-  };
-  struct Reduced {
-    std::vector<Member> members;
-    Slice sums;
-    Ticket done{};
   };
   void pack(Rank& rank, const Slice& packed) const;
 
@@ -50,7 +46,6 @@ class ReductionBucket {
   Slice data_;                  ///< unit behind unit, each with one shard for every rank
   int64_t filled_ = 0;
   std::vector<Member> members_;
-  std::vector<Reduced> reduced_;
 };
 
 }  // namespace lockstep

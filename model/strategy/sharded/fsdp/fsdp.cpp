@@ -6,6 +6,7 @@
 
 #include "model/core/ensure.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
+#include "model/strategy/sharded/fsdp/post_backward.hpp"
 
 namespace lockstep {
 
@@ -65,6 +66,9 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
                [&](const std::vector<size_t>& parameters) {
                  return layout_of(parameters, rank.world_size());
                });
+    for (Unit& unit : units_) {
+      unit.state.settle_on(post_backward_stream);
+    }
     make_ignored(rank, options_.wrap);
     if (options_.sync_module_states) {
       co_await send_states(rank);
@@ -194,7 +198,8 @@ std::vector<KnownDifference> FullyShardedDataParallel::known_differences() {
 
 // Forward and backward
 
-void FullyShardedDataParallel::begin_forward() {
+void FullyShardedDataParallel::begin_forward(const StepOptions& options) {
+  has_graph_ = options.training;
   has_first_order_ = has_first_order_ || !first_order_.empty();
 }
 
@@ -263,9 +268,13 @@ bool FullyShardedDataParallel::frees_in_every_forward(const Unit& unit) const {
   return options_.frees_after_forward() && !unit.is_root;
 }
 
+// What stays gathered for a backward keeps its views; without one the module has those of the shard
+// (_use_sharded_flat_param, skip_use_sharded_views). A flat parameter leaves the old views to it.
 void FullyShardedDataParallel::reshard_after_forward(Rank& rank, Unit& unit) {
   if (frees_in_every_forward(unit)) {
     reshard(rank, unit);
+  } else if (!has_graph_ && options_.use_orig_params && unit.state.is_sharded()) {
+    unit.state.show_shard();
   }
 }
 
@@ -323,6 +332,7 @@ Program FullyShardedDataParallel::end_backward(Rank& rank, Unit& unit, Ticket do
       site_id(fsdp_sites::reduce_replicas)};
   unit.state.reduce(rank, shard_exchange(fsdp_sites::reduce_unit),
                     replica_group_ || !sharded ? &across : nullptr, division(rank), done);
+  unit.state.settle_gradients(rank, division(rank), site_id(fsdp_sites::take_gradients));
 }
 
 Program FullyShardedDataParallel::finish_backward(Rank& rank, bool synchronise) {
@@ -334,8 +344,8 @@ Program FullyShardedDataParallel::finish_backward(Rank& rank, bool synchronise) 
       reshard(rank, unit);
     }
   }
-  for (Unit& unit : units_) {  // the optimizer sees what was reduced
-    unit.state.settle_gradients(rank, division(rank), site_id(fsdp_sites::take_gradients));
+  if (synchronise) {
+    await_settled(rank, site_id(fsdp_sites::take_gradients));
   }
 }
 

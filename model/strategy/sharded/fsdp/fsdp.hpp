@@ -81,7 +81,7 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program send_states(Rank& rank);
 
   // Forward and backward.
-  void begin_forward() override;
+  void begin_forward(const StepOptions& options) override;
   void check_forward(size_t layer) const override;
   Program unshard(Rank& rank, Unit& unit, size_t layer) override;
   void reshard(Rank& rank, Unit& unit) override;
@@ -118,6 +118,7 @@ class FullyShardedDataParallel final : public UnitSharding {
   std::deque<Ticket> freed_;         ///< on the compute stream, oldest first
   std::vector<size_t> first_order_;  ///< units as the first forward entered them
   bool has_first_order_ = false;
+  bool has_graph_ = false;  ///< the last forward computes gradients
   bool has_groups_ = false;
   std::vector<TiedOverModules> tied_;  ///< a layer with a weight of another unit raises
 };

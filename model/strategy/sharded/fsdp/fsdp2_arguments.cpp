@@ -60,7 +60,10 @@ ArgumentsOfSize of_size(const StrategyArguments& arguments, int64_t ranks) {
     changed.values.emplace_back(data_parallel_size, std::to_string(ranks / in_replica));
   }
   if (arguments.has(fully_shard_mesh)) {
-    changed.values.emplace_back(fully_shard_mesh, mesh_of_size(arguments, fully_shard_mesh, ranks));
+    changed.values.emplace_back(fully_shard_mesh,
+                                is_flat_mesh(arguments, fully_shard_mesh)
+                                    ? fmt::format("[{}]", ranks / in_replica)
+                                    : mesh_of_size(arguments, fully_shard_mesh, ranks));
     if (changed.values.back().second.empty()) {
       changed.why_not = fmt::format("the shards of {} do not divide {}", fully_shard_mesh, ranks);
     }
@@ -98,6 +101,11 @@ std::vector<std::pair<std::string, std::string>> without_effect(
         !why.empty()) {
       found.emplace_back(fully_shard_modules, std::move(why));
     }
+  }
+  if (copies_unpinned(arguments)) {
+    found.emplace_back(fully_shard_pin_memory,
+                       "`pin_memory: false` makes the host wait for every copy between it and the "
+                       "GPU, which times here are without");
   }
   if (sizes && sizes->tensor > 1 && plan.whole_network == nullptr) {
     found.emplace_back("tensor_parallel_size",

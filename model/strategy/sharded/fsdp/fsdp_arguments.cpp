@@ -306,6 +306,24 @@ std::vector<std::pair<std::string, std::string>> reserved_ahead(
                        text_of(Bytes(elements * size)))}};
 }
 
+// NO_SHARD has nothing to gather.
+std::vector<std::pair<std::string, std::string>> gathering_without_shards(
+    const TrainingPlan& plan, const StrategyArguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> found;
+  if (options_from(plan, arguments).sharding != Sharding::none) {
+    return found;
+  }
+  for (const char* name : {"forward_prefetch", "backward_prefetch"}) {
+    const StrategyArgument* row = find_argument(fsdp_arguments(), name);
+    const StrategyArguments::Value* value = arguments.find(name);
+    if (value != nullptr && *value != default_of(*row)) {
+      found.emplace_back(
+          name, fmt::format("`{}` has no effect: with NO_SHARD no unit is gathered", name));
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 StrategyEntry fully_sharded_data_parallel() {
@@ -337,6 +355,9 @@ StrategyEntry fully_sharded_data_parallel() {
   entry.of_size = fsdp_arguments_of_size;
   entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     std::vector<std::pair<std::string, std::string>> found = reserved_ahead(plan, arguments);
+    for (auto& idle : gathering_without_shards(plan, arguments)) {
+      found.push_back(std::move(idle));
+    }
     const std::string policy = "auto_wrap_policy";
     if (names_policy(arguments, policy)) {
       std::string why =

@@ -133,6 +133,7 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host,
     }
   }
   const bool stays_around_others = clones != nullptr || options_.saves_in_parts;
+  std::vector<ShardedUnit*> showing_shards;
   std::vector<GatheredUnit> around;
   const auto leave = [&] {
     take_weights(rank, around.back(), host, clones);
@@ -143,6 +144,10 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host,
       leave();
     }
     drop_narrower(rank, unit);
+    if (unit.state.shows_shard()) {
+      unit.state.show_whole();
+      showing_shards.push_back(&unit.state);
+    }
     around.push_back({&unit, {}});
     if (unit.state.is_sharded() && !unit.state.is_gathered()) {
       const ShardedUnit::Copy copy =
@@ -157,6 +162,9 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host,
   while (!around.empty()) {
     leave();
   }
+  for (ShardedUnit* const unit : showing_shards) {
+    unit->show_shard();
+  }
 }
 
 // _unshard_params of torch/distributed/fsdp/_unshard_param_utils.py: all units stay gathered beside
@@ -167,6 +175,8 @@ Program FullyShardedDataParallel::begin_whole_parameters(Rank& rank) {
     drop_narrower(rank, unit);
     if (unit.state.is_sharded() && !unit.state.is_gathered()) {
       co_await summoned_.gather(rank, unit.state, shard_exchange(fsdp_sites::summon), updated);
+    } else if (unit.state.shows_shard()) {
+      summoned_.show_gathered(unit.state);
     } else if (!unit.state.is_sharded() && options_.cpu_offload) {
       summoned_.show(unit.state);
     }

@@ -14,26 +14,42 @@ namespace {
 
 constexpr const char* map_name = "fully_shard";
 
-constexpr std::string_view known_names[] = {
-    "fully_shard.modules",
-    "fully_shard.reshard_after_forward",
-    "fully_shard.mp_policy.param_dtype",
-    "fully_shard.mp_policy.reduce_dtype",
-    "fully_shard.mp_policy.cast_forward_inputs",
-    "fully_shard.mp_policy.output_dtype",
-    "fully_shard.mesh",
-    "fully_shard.ignored_params",
-    "fully_shard.offload_policy",
-    "fully_shard.offload_policy.OffloadPolicy",
-    "fully_shard.offload_policy.CPUOffloadPolicy",
-    "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
+constexpr std::string_view known_names[] = {"fully_shard.modules",
+                                            "fully_shard.reshard_after_forward",
+                                            "fully_shard.mp_policy.param_dtype",
+                                            "fully_shard.mp_policy.reduce_dtype",
+                                            "fully_shard.mp_policy.cast_forward_inputs",
+                                            "fully_shard.mp_policy.output_dtype",
+                                            "fully_shard.mesh",
+                                            "fully_shard.ignored_params",
+                                            "fully_shard.offload_policy",
+                                            "fully_shard.offload_policy.OffloadPolicy",
+                                            "fully_shard.offload_policy.CPUOffloadPolicy",
+                                            fully_shard_pin_memory};
 constexpr std::string_view unmodelled_module_names[] = {"fully_shard.shard_placement_fn"};
 
 constexpr NestedClass nested_module_classes[] = {{"fully_shard.mp_policy", "MixedPrecisionPolicy"}};
 
+// One dimension is that of all replicas, as the mesh that fully_shard makes itself.
+void check_flat_mesh(const FullyShardCaller& caller, const StrategyArguments& arguments) {
+  const std::string size = arguments.texts(fully_shard_mesh).front();
+  if (caller.replicas > 0 && size != std::to_string(caller.replicas)) {
+    throw ArgumentProblem(
+        fmt::format("{} has one dimension, of all {} ranks that shard, and not of {}",
+                    fully_shard_mesh, caller.replicas, size),
+        fully_shard_mesh,
+        fmt::format("write [{}], or [replicas, shards], whose product is {}", caller.replicas,
+                    caller.replicas));
+  }
+}
+
 void set_mesh(const FullyShardCaller& caller, const StrategyArguments& arguments,
               FullyShard2Options& options) {
   if (!arguments.has(fully_shard_mesh)) {
+    return;
+  }
+  if (is_flat_mesh(arguments, fully_shard_mesh)) {
+    check_flat_mesh(caller, arguments);
     return;
   }
   if (options.tensor_ranks > 1 && !caller.meshes_beside_tensor) {
@@ -75,8 +91,8 @@ void set_reshard(const FullyShardCaller& caller, const StrategyArguments& argume
   options.reshard_to = static_cast<int32_t>(ranks);
 }
 
-// Whether host memory is pinned changes nothing here. OffloadPolicy, torch's default, offloads
-// nothing (torch/distributed/fsdp/_fully_shard/_fsdp_api.py).
+// OffloadPolicy, torch's default, offloads nothing
+// (torch/distributed/fsdp/_fully_shard/_fsdp_api.py).
 bool offloads(const StrategyArguments& arguments) {
   const std::string policy = "fully_shard.offload_policy";
   if (arguments.find(policy + ".OffloadPolicy") != nullptr ||
@@ -84,7 +100,7 @@ bool offloads(const StrategyArguments& arguments) {
     return false;
   }
   const bool is_object = arguments.find(policy + ".CPUOffloadPolicy") != nullptr ||
-                         arguments.has(policy + ".CPUOffloadPolicy.pin_memory");
+                         arguments.has(fully_shard_pin_memory);
   if (!is_object && arguments.has(policy) && arguments.text(policy, "") != "CPUOffloadPolicy") {
     throw ArgumentProblem("fully_shard.offload_policy is null, OffloadPolicy or CPUOffloadPolicy",
                           policy);
@@ -125,6 +141,11 @@ void set_output_type(const TrainingPlan& plan, const StrategyArguments& argument
 }
 
 }  // namespace
+
+bool copies_unpinned(const StrategyArguments& arguments) {
+  const StrategyArguments named = with_named_objects(arguments);
+  return named.has(fully_shard_pin_memory) && !named.boolean(fully_shard_pin_memory, true);
+}
 
 bool is_fully_sharded(const StrategyArguments& arguments) {
   return arguments.has(map_name) || std::ranges::any_of(arguments.all(), [](const auto& argument) {

@@ -41,6 +41,10 @@ struct FullyShardCaller {
 
 inline constexpr const char* fully_shard_mesh = "fully_shard.mesh";
 inline constexpr const char* fully_shard_modules = "fully_shard.modules";
+inline constexpr const char* fully_shard_pin_memory =
+    "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory";
+/// Whether what is offloaded lies in host memory that is not pinned.
+bool copies_unpinned(const StrategyArguments& arguments);
 /// Whether the map is there.
 bool is_fully_sharded(const StrategyArguments& arguments);
 /// The arguments `fully_shard.*`. Throws ArgumentProblem for what cannot be.

@@ -146,13 +146,28 @@ ShardedUnit::Copy ShardedUnit::gather_copy(Rank& rank, const Exchange& exchange,
   return copy;
 }
 
+void ShardedUnit::show_shard() {
+  for (size_t i = 0; i < parameters_.count(); ++i) {
+    parameters_[i].tensor.value = Slice{};
+  }
+  shows_shard_ = true;
+}
+
+void ShardedUnit::show_whole() {
+  if (shows_shard_) {
+    bind_flat();
+  }
+}
+
 void ShardedUnit::bind_flat() {
+  shows_shard_ = false;
   for (size_t i = 0; i < parameters_.count(); ++i) {
     parameters_[i].tensor.value = whole_.part(layout_.offset_of(i), parameters_.elements(i));
   }
 }
 
 void ShardedUnit::await_gathered(Rank& rank, SiteId site) {
+  show_whole();
   if (const Ticket done = std::exchange(gather_done_, Ticket{})) {
     rank.event({compute_stream, {done}, site});
     if (!layout_.is_flat()) {
@@ -248,6 +263,7 @@ void ShardedUnit::free(Rank& rank) {
     rank.release(whole_);
   }
   whole_ = Slice{};
+  shows_shard_ = false;
   gather_done_ = Ticket{};
 }
 

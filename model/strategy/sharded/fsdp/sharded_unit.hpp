@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/strategy/layout/shard_layout.hpp"
@@ -53,6 +54,10 @@ class ShardedUnit {
   bool has_replaced_gradients() const { return has_replaced_gradients_; }
   /// Where its collectives run: the communicator of its group may be another than that of messages.
   void communicate_on(StreamId stream) { collectives_on_ = stream; }
+  /// Gradients become those of the shard on this stream, and no other work waits there: their
+  /// memory in between is that stream's. Offloaded ones stay on the device until
+  /// forget_offloaded().
+  void settle_on(StreamId stream) { settles_on_ = stream; }
   /// The stream on which the shard is updated.
   StreamId stream_of_update() const { return stream(queue::compute, device_); }
 
@@ -74,6 +79,11 @@ class ShardedUnit {
   /// Later work on the compute stream sees the gathered parameters.
   void await_gathered(Rank& rank, SiteId site);
   void free(Rank& rank);
+  /// What is gathered stays, and modules have views of the shard in place of it, until the next
+  /// await_gathered() or show_whole(). For flat layouts.
+  void show_shard();
+  bool shows_shard() const { return shows_shard_; }
+  void show_whole();
   /// Frees what is gathered but a part of it: the place `index` among `ranks` that bring these
   /// parts together when it is gathered next. Not for flat layouts.
   void free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId site);
@@ -107,10 +117,14 @@ class ShardedUnit {
   /// the gradients of the whole parameters, times `factor`, as one shard for each rank behind the
   /// other, and frees them; the second takes the sum of this rank's shard, times `factor`.
   void pack_for_reduction(Rank& rank, const Slice& packed, double factor, Ticket done, SiteId site);
-  void take_reduced(Rank& rank, const Slice& sum, double factor, SiteId site);
+  void take_reduced(Rank& rank, const Slice& sum, double factor, Ticket done, SiteId site);
   DType reduced_dtype() const { return types_.reduced; }
-  /// Puts what was reduced into the gradients of the shard, on the compute stream.
+  /// Puts what was reduced into the gradients of the shard, on the stream of settle_on().
   void settle_gradients(Rank& rank, const GradientDivision& division, SiteId site);
+  /// Behind that; none: nothing was settled since.
+  Ticket take_settled() { return std::exchange(settled_, Ticket{}); }
+  /// The compute stream comes after it.
+  void forget_offloaded(Rank& rank);
   void zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site);
   /// Reduced ones, which are no None; also on a rank without a part of them.
   bool holds_gradients() const { return gradient_.buffer != no_buffer; }
@@ -126,6 +140,12 @@ class ShardedUnit {
   const std::vector<Piece>& pieces() const { return pieces_; }
   /// The whole shard, padding included, where an optimizer is given the flat parameter itself.
   OptimizedTensor& flat_tensor();
+  /// Where the optimizer is given the flat parameter, and updates its pieces alike: what it keeps
+  /// for the padding as well.
+  void make_state_of_padding(Rank& rank, const OptimizerPlan& optimizer,
+                             const ComputeOptions& there);
+  /// Of all that the optimizer is given.
+  Bytes state_bytes() const;
   /// Whether the parameter has a reduced gradient, also where this rank has no element of it.
   bool has_gradient(size_t parameter) const;
   const std::vector<size_t>& parameters() const { return parameters_.indices(); }
@@ -159,7 +179,15 @@ class ShardedUnit {
   std::vector<size_t> choose_reduced();
   void gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part, Ticket after,
                          Ticket ready);
-  void add_gradient(Rank& rank, const Slice& reduced, StreamId stream, SiteId site);
+  /// Whether what was reduced stays behind settle_gradients(): as the gradient, or on its way to
+  /// host memory.
+  bool keeps_reduced() const {
+    return device_ == host_device ? settles_on_ != compute_stream : gradient_.buffer == no_buffer;
+  }
+  /// The stream of the memory of something reduced, which stays or is only read by what settles it.
+  uint8_t home_of_reduced(bool stays) const { return stays ? queue::compute : settles_on_.queue(); }
+  bool is_narrow_sum() const { return types_.reduced != types_.stored; }
+  Ticket add_gradient(Rank& rank, const Slice& reduced, const ComputeOptions& there);
   void move_to_host(Rank& rank, Slice reduced, SiteId site);
   void bind_flat();
   void copy_out(Rank& rank, SiteId site);
@@ -178,6 +206,7 @@ class ShardedUnit {
   ShardTypes types_;
   DeviceId device_{0};
   StreamId collectives_on_ = communication_stream;
+  StreamId settles_on_ = compute_stream;
   bool accumulates_ = true;
   bool holds_gradients_ = false;  ///< of a backward since they were set to None or 0
   bool has_replaced_gradients_ = false;
@@ -189,15 +218,20 @@ class ShardedUnit {
   std::optional<LargerPart> larger_part_;
   std::optional<ShardLayout> reduced_layout_;  ///< of what is being reduced, if it is not layout_
   bool gathered_ = false;
+  bool shows_shard_ = false;
   Slice whole_;           ///< flat: the memory of all parameters; else what the all_gather fills
   Ticket gather_done_{};  ///< none once the compute stream waits for it
   SiteId gather_site_{};
   std::vector<bool> reduces_;  ///< by parameter: its gradient is in what is being reduced
-  Slice reduced_;              ///< gradients of the shard as the reduction leaves them
+  Slice packed_;     ///< what is being reduced, where something else than compute settles it
+  Slice reduced_;    ///< gradients of the shard as the reduction leaves them
+  Slice offloaded_;  ///< a gradient that is copied to host memory
   Ticket reduce_done_{};
+  Ticket settled_{};
   Slice gradient_;           ///< of the shard
   std::vector<bool> given_;  ///< by parameter: has_gradient()
   OptimizedTensor flat_;
+  OptimizedTensor padding_;  ///< its state alone counts
 };
 
 }  // namespace lockstep

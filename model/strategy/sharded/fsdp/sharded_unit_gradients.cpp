@@ -85,10 +85,12 @@ void ShardedUnit::pack_for_reduction(Rank& rank, const Slice& packed, double fac
   parameters_.forget_gradients(rank);
 }
 
-void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, SiteId site) {
-  reduced_ = rank.allocate(Purpose::gradient, types_.reduced, sum.elements);
-  elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, {sum}, {reduced_}, factor, {},
-              site);
+void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, Ticket done,
+                               SiteId site) {
+  reduced_ = rank.allocate(Purpose::gradient, types_.reduced, sum.elements, DeviceId{0},
+                           home_of_reduced(keeps_reduced() && !is_narrow_sum()));
+  settled_ = elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, {sum}, {reduced_},
+                         factor, {settles_on_, {done}, site});
   adopt_gradient(rank, site);
 }
 
@@ -104,18 +106,24 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
   const ShardLayout& layout = reduced_layout_ ? *reduced_layout_ : layout_;
   // What only the stream that reduces still reads is that stream's memory; without shards it is the
   // gradient itself.
+  const uint8_t home = home_of_reduced(keeps_reduced() && !is_narrow_sum());
   const Slice packed =
       rank.allocate(is_sharded() ? Purpose::communication : Purpose::gradient, types_.reduced,
-                    layout.gathered_elements(), DeviceId{0}, home_of_shard());
+                    layout.gathered_elements(), DeviceId{0}, is_sharded() ? home_of_shard() : home);
   pack_gradients(rank, layout, tensors, packed, 1 / division.before, done, exchange.site);
   parameters_.forget_gradients(rank);
   const Reduction reduction = division.averages ? Reduction::avg : Reduction::sum;
   const Ticket ready = rank.event({compute_stream, {}, exchange.site});
   if (is_sharded()) {
-    reduced_ = rank.allocate(Purpose::gradient, types_.reduced, layout.shard_elements());
+    reduced_ = rank.allocate(Purpose::gradient, types_.reduced, layout.shard_elements(),
+                             DeviceId{0}, home);
     reduce_done_ = rank.reduce_scatter(exchange.group, packed, reduced_, reduction, {},
                                        {collectives_on_, {ready}, exchange.site});
-    rank.release(packed);
+    if (settles_on_ == compute_stream) {
+      rank.release(packed);
+    } else {
+      packed_ = packed;
+    }
   } else {
     reduced_ = packed;
     reduce_done_ = ready;
@@ -130,19 +138,34 @@ void ShardedUnit::settle_gradients(Rank& rank, const GradientDivision& division,
   if (reduced_.buffer == no_buffer) {
     return;
   }
-  rank.event({compute_stream, {std::exchange(reduce_done_, Ticket{})}, site});
+  settled_ = std::exchange(reduce_done_, Ticket{});
+  if (settles_on_ == compute_stream) {
+    settled_ = rank.event({compute_stream, {settled_}, site});
+  }
   if (division.after != 1) {
-    elementwise(rank, Kernel::scale, {}, {reduced_}, 1 / division.after, {}, site);
+    settled_ = elementwise(rank, Kernel::scale, {}, {reduced_}, 1 / division.after,
+                           {settles_on_, {settled_}, site});
   }
   adopt_gradient(rank, site);
+  if (packed_.buffer != no_buffer) {  // the hook that reduces holds it until its end
+    rank.release(std::exchange(packed_, Slice{}));
+  }
+}
+
+void ShardedUnit::forget_offloaded(Rank& rank) {
+  if (offloaded_.buffer != no_buffer) {
+    rank.release(std::exchange(offloaded_, Slice{}));
+  }
 }
 
 // The first becomes the gradient, later ones are added to it.
 void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   Slice reduced = std::exchange(reduced_, Slice{});
-  if (types_.reduced != types_.stored) {
-    const Slice wide = rank.allocate(Purpose::gradient, types_.stored, reduced.elements);
-    elementwise(rank, Kernel::cast, {reduced}, {wide}, 0, {}, site);
+  if (is_narrow_sum()) {
+    const Slice wide = rank.allocate(Purpose::gradient, types_.stored, reduced.elements,
+                                     DeviceId{0}, home_of_reduced(keeps_reduced()));
+    settled_ =
+        elementwise(rank, Kernel::cast, {reduced}, {wide}, 0, {settles_on_, {settled_}, site});
     rank.release(reduced);
     reduced = wide;
   }
@@ -153,7 +176,7 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   if (device_ == host_device) {
     move_to_host(rank, reduced, site);
   } else if (adds) {
-    add_gradient(rank, reduced, compute_stream, site);
+    settled_ = add_gradient(rank, reduced, {settles_on_, {settled_}, site});
     rank.release(reduced);
   } else {
     gradient_ = reduced;
@@ -181,7 +204,7 @@ OptimizedTensor& ShardedUnit::flat_tensor() {
 // A gradient that zero_grad has set to None while others of the unit stayed begins anew: FSDP1
 // writes zeros over it when it gathers next (_writeback_orig_params), and FSDP2 has one for each
 // parameter.
-void ShardedUnit::add_gradient(Rank& rank, const Slice& reduced, StreamId stream, SiteId site) {
+Ticket ShardedUnit::add_gradient(Rank& rank, const Slice& reduced, const ComputeOptions& there) {
   std::vector<Slice> added;
   std::vector<Slice> added_to;
   std::vector<Slice> fresh;
@@ -193,32 +216,40 @@ void ShardedUnit::add_gradient(Rank& rank, const Slice& reduced, StreamId stream
     (is_fresh ? fresh_to : added_to).push_back(gradient_.part(piece.position, elements));
   }
   if (fresh.empty()) {
-    elementwise(rank, Kernel::add, {reduced}, {gradient_}, 0, {stream, {}, site});
-    return;
+    return elementwise(rank, Kernel::add, {reduced}, {gradient_}, 0, there);
   }
   if (!added.empty()) {
-    elementwise(rank, Kernel::add, added, added_to, 0, {stream, {}, site});
+    elementwise(rank, Kernel::add, added, added_to, 0, there);
   }
-  elementwise(rank, Kernel::copy, fresh, fresh_to, 0, {stream, {}, site});
+  return elementwise(rank, Kernel::copy, fresh, fresh_to, 0, there);
 }
 
-// The host waits for nothing here; its update comes after the copy.
+// Where a stream of its own settles gradients, it copies them as well, and the host's stream waits
+// when the backward has ended: shards that are gathered meanwhile come through it.
 void ShardedUnit::move_to_host(Rank& rank, Slice reduced, SiteId site) {
-  const Ticket made = rank.event({compute_stream, {}, site});
+  const bool copies_itself = settles_on_ != compute_stream;
   const bool adds = gradient_.buffer != no_buffer && accumulates_;
   has_replaced_gradients_ = has_replaced_gradients_ || (holds_gradients_ && !adds);
   holds_gradients_ = true;
   Slice arrives = gradient_;
+  Ticket before{};
   if (arrives.buffer == no_buffer || adds) {
     arrives = rank.allocate(Purpose::gradient, types_.stored, reduced.elements, host_device);
+  } else {
+    before = rank.event({stream_of_update(), {}, site});
   }
-  const Ticket before = rank.event({stream_of_update(), {}, site});
-  const Ticket copied = rank.copy(reduced, arrives, {copy_stream, {made, before}, site});
-  rank.event({compute_stream, {copied}, site});
+  const StreamId copies_on = copies_itself ? settles_on_ : copy_stream;
+  settled_ = rank.copy(reduced, arrives, {copies_on, {settled_, before}, site});
+  if (copies_itself) {
+    offloaded_ = reduced;
+    gradient_ = arrives;
+    return;
+  }
+  rank.event({compute_stream, {settled_}, site});
   rank.release(reduced);
-  rank.event({stream_of_update(), {copied}, site});
+  rank.event({stream_of_update(), {settled_}, site});
   if (adds) {
-    add_gradient(rank, arrives, stream_of_update(), site);
+    add_gradient(rank, arrives, {stream_of_update(), {}, site});
     rank.release(arrives);
   } else {
     gradient_ = arrives;
@@ -280,6 +311,31 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
   }
 }
 
+void ShardedUnit::make_state_of_padding(Rank& rank, const OptimizerPlan& optimizer,
+                                        const ComputeOptions& there) {
+  int64_t padding = shard_.elements;
+  for (const Piece& piece : pieces_) {
+    padding -= piece.tensor.value.elements;
+  }
+  if (padding > 0) {
+    padding_.value = shard_.part(0, padding);
+    make_optimizer_state(rank, optimizer, padding_, there);
+  }
+}
+
+Bytes ShardedUnit::state_bytes() const {
+  Bytes bytes{};
+  const auto add = [&bytes](const OptimizedTensor& tensor) {
+    for (const Slice& state : tensor.state) {
+      bytes += state.bytes();
+    }
+  };
+  std::ranges::for_each(pieces_, add, &Piece::tensor);
+  add(flat_);
+  add(padding_);
+  return bytes;
+}
+
 void ShardedUnit::forget_optimizer(Rank& rank) {
   const auto forget = [&rank](OptimizedTensor& tensor) {
     for (const Slice& state : tensor.state) {
@@ -292,6 +348,7 @@ void ShardedUnit::forget_optimizer(Rank& rank) {
     forget(piece.tensor);
   }
   forget(flat_);
+  forget(padding_);
 }
 
 }  // namespace lockstep

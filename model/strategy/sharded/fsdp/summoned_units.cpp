@@ -18,6 +18,11 @@ Program SummonedUnits::gather(Rank& rank, ShardedUnit& unit, ShardedUnit::Exchan
   units_.push_back(std::move(summoned));
 }
 
+void SummonedUnits::show_gathered(ShardedUnit& unit) {
+  unit.show_whole();
+  units_.push_back({&unit, {}, {}, true});
+}
+
 void SummonedUnits::show(ShardedUnit& unit) {
   Summoned summoned{&unit, {}, {}};
   const WholeParameters& parameters = unit.whole_parameters();
@@ -34,6 +39,10 @@ void SummonedUnits::show(ShardedUnit& unit) {
 void SummonedUnits::end(Rank& rank) {
   for (; !units_.empty(); units_.pop_back()) {
     const Summoned& summoned = units_.back();
+    if (summoned.shows_shard) {
+      summoned.unit->show_shard();
+      continue;
+    }
     const WholeParameters& parameters = summoned.unit->whole_parameters();
     for (size_t i = 0; i < parameters.count(); ++i) {
       parameters[i].tensor.value = summoned.former[i];

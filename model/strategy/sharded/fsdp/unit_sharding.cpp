@@ -110,6 +110,13 @@ Task<UnitSharding::Groups> UnitSharding::make_groups(Rank& rank, int32_t in_grou
   co_return made_groups;
 }
 
+bool UnitSharding::is_given(const Unit& unit, const OptimizerPlan& optimizer) const {
+  return std::ranges::any_of(unit.state.parameters(), [&](size_t index) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    return parameter.trainable && optimizer.holds(parameter.place.layer);
+  });
+}
+
 UnitSharding::StepTensors UnitSharding::tensors_of_step(const OptimizerPlan& optimizer) {
   StepTensors all;
   const auto add = [&all](OptimizedTensor& tensor) {
@@ -188,6 +195,12 @@ Program UnitSharding::update(Rank& rank, const OptimizerPlan& optimizer, const S
   updates_by_own_norms_ = updates_by_own_norms_ || (!rule_of(optimizer.kind).is_elementwise() &&
                                                     (shard_ranks_ > 1 || optimizes_flat_));
   const ComputeOptions there = place_of_update();
+  for (Unit& unit : units_) {
+    const bool is_flat = optimizes_flat_ && rule_of(optimizer.kind).is_elementwise();
+    if (is_flat && unit.state.holds_gradients() && is_given(unit, optimizer)) {
+      unit.state.make_state_of_padding(rank, optimizer, there);
+    }
+  }
   const Ticket updated =
       lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), step.tensors, there);
   if (updated && there.on.device() == host_device) {

@@ -52,7 +52,7 @@ class UnitSharding : public DistributedStrategy {
   };
 
   // The way through the layers (unit_sharding_walk.cpp) asks for these.
-  virtual void begin_forward() {}
+  virtual void begin_forward(const StepOptions&) {}
   /// Throws what clipping and the optimizer raise for the kinds of tensors that they are given.
   virtual void check_tensors(const UpdateOptions&) const {}
   /// What an optimizer's step is about.
@@ -100,6 +100,9 @@ class UnitSharding : public DistributedStrategy {
   virtual Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) = 0;
   /// The backward of all layers has been issued.
   virtual Program finish_backward(Rank& rank, bool synchronise) = 0;
+  /// Behind a backward whose units settle their gradients on the post-backward stream: the
+  /// optimizer sees them, and what lies in host memory as well is freed.
+  void await_settled(Rank& rank, SiteId site);
   /// The unit whose forward ended before this one's, and whose backward therefore comes next, if it
   /// has yet to be gathered for it.
   Unit* next_to_gather(const Unit& unit);
@@ -199,6 +202,8 @@ class UnitSharding : public DistributedStrategy {
   Ticket loss_ready_{};
 
  private:
+  /// Whether the optimizer is given some parameter of the unit.
+  bool is_given(const Unit& unit, const OptimizerPlan& optimizer) const;
   StepTensors tensors_of_step(const OptimizerPlan& optimizer);
   std::vector<UnitModule> wrapped_units(const WrapPolicy& wrap) const;
   /// By parameter: whether the optimizer does the same with parts of them. Flat ones are reduced

@@ -36,11 +36,7 @@ Slice UnitSharding::clone_of(Rank& rank, const Unit& unit, const Slice& whole) {
 Bytes UnitSharding::own_checkpoint_bytes(const CheckpointRequest& request) const {
   Bytes bytes = checkpoint().bytes().weights;
   for (const Unit& unit : units_) {
-    for (const ShardedUnit::Piece& piece : unit.state.pieces()) {
-      for (const Slice& state : piece.tensor.state) {
-        bytes += request.weights_only ? Bytes{} : state.bytes();
-      }
-    }
+    bytes += request.weights_only ? Bytes{} : unit.state.state_bytes();
   }
   return bytes;
 }

@@ -15,7 +15,7 @@ Program UnitSharding::forward(Rank& rank, const Batch& batch, const StepOptions&
   for (Unit& unit : units_) {
     unit.is_entered = false;
   }
-  begin_forward();
+  begin_forward(options);
   // Gathers come after the last optimizer step.
   weights_ready_ = rank.event({compute_stream, {}, site_id(steps_.gather_unit)});
   replica_.begin_forward(rank, batch, options);
@@ -181,6 +181,25 @@ Program UnitSharding::run_again(Rank& rank, const CheckpointedSegment& segment,
         }
       }
     }
+  }
+}
+
+void UnitSharding::await_settled(Rank& rank, SiteId site) {
+  std::vector<Ticket> settled;
+  for (Unit& unit : units_) {
+    if (const Ticket ticket = unit.state.take_settled()) {
+      settled.push_back(ticket);
+    }
+  }
+  if (settled.empty()) {
+    return;
+  }
+  const Ticket waits = rank.event({compute_stream, settled, site});
+  if (offload_ != Offload::none) {
+    rank.event({place_of_update().on, {waits}, site});
+  }
+  for (Unit& unit : units_) {
+    unit.state.forget_offloaded(rank);
   }
 }
 

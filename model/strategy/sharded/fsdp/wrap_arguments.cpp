@@ -18,11 +18,18 @@ namespace {
 struct PolicyArgument {
   std::string_view class_name;
   std::string_view argument;  ///< its first
+  bool has_default = false;
 };
+
+// `{}` or nothing behind the name.
+bool is_bare(const StrategyArguments::Value& value) {
+  const auto* texts = std::get_if<std::vector<std::string>>(&value);
+  return std::holds_alternative<std::monostate>(value) || (texts != nullptr && texts->empty());
+}
 constexpr PolicyArgument policy_arguments[] = {
     {"ModuleWrapPolicy", "module_classes"},
     {"transformer_auto_wrap_policy", "transformer_layer_cls"},
-    {"size_based_auto_wrap_policy", "min_num_params"}};
+    {"size_based_auto_wrap_policy", "min_num_params", true}};
 
 // Of a list within a list, what the inner one holds.
 StrategyArguments::Value first_argument(const StrategyArguments::Value& value) {
@@ -93,6 +100,10 @@ StrategyArguments with_named_objects(const StrategyArguments& arguments) {
     for (const PolicyArgument& policy : policy_arguments) {
       if (name.ends_with(fmt::format(".{}", policy.class_name))) {
         named.erase(name);
+        if (policy.has_default && is_bare(value)) {
+          named.set(name.substr(0, name.rfind('.')), std::string(policy.class_name));
+          continue;
+        }
         named.set(fmt::format("{}.{}", name, policy.argument), first_argument(value));
       }
     }
@@ -248,6 +259,10 @@ void refuse_untied(const WrapPolicy& policy, const Network& network, std::string
                     network.layers[std::max(tied.owner, tied.other)].name, wrapper),
         name, "wrap neither of them, or a module that holds both");
   }
+}
+
+bool is_flat_mesh(const StrategyArguments& arguments, const std::string& name) {
+  return arguments.texts(name).size() == 1;
 }
 
 DeviceMesh mesh_argument(int32_t ranks, const StrategyArguments& arguments,

@@ -63,6 +63,8 @@ struct DeviceMesh {
   int32_t replicas = 1;
   int32_t shards = 1;
 };
+/// Whether the argument is a mesh of one dimension.
+bool is_flat_mesh(const StrategyArguments& arguments, const std::string& name);
 DeviceMesh mesh_argument(int32_t ranks, const StrategyArguments& arguments,
                          const std::string& name);
 /// The mesh of an argument with as many replicas as the ranks need; empty: its shards do not fit.

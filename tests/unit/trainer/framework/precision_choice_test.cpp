@@ -80,6 +80,21 @@ TEST_CASE("the short names are mixed, in 1.x they are all there is") {
   CHECK_FALSE(choose_precision("8", under("ddp")).refusal.empty());
 }
 
+TEST_CASE("what 2.x renamed means the same by its name of 1.x, and nothing else has one") {
+  PrecisionSituation of_1;
+  of_1.lightning = {1, 9, 0};
+  for (const char* name : {"16-mixed", "bf16-mixed", "32-true", "64-true"}) {
+    const std::string older(precision_before_2_0(name));
+    CAPTURE(name, older);
+    CHECK_FALSE(older.empty());
+    CHECK(choose_precision(older, of_1).refusal.empty());
+    CHECK(choose_precision(older, of_1).name == name);
+    CHECK_FALSE(choose_precision(name, of_1).refusal.empty());
+  }
+  CHECK(precision_before_2_0("bf16-true").empty());
+  CHECK(precision_before_2_0("bf16").empty());
+}
+
 TEST_CASE("16 bit on CPU becomes bf16") {
   PrecisionSituation cpu = under("ddp");
   cpu.cpu = true;

@@ -41,6 +41,16 @@ TEST_CASE("escapes, braces within texts and a byte order mark do not shift place
   expect_at(places.of_value({"bc"}), 1, 29);
 }
 
+TEST_CASE("the first key that its object has twice has a place, entries of lists apart") {
+  const JsonPlaces places("ds.json",
+                          "{\"list\": [{\"a\": 1}, {\"a\": 2}],\n"
+                          " \"b\": {\"stage\": 2,\n"
+                          "  \"st\\u0061ge\": 3}, \"b\": 1}");
+  REQUIRE(places.of_repeated_key());
+  expect_at(*places.of_repeated_key(), 3, 4);
+  CHECK_FALSE(JsonPlaces("ds.json", "{\"list\": [{\"a\": 1}, {\"a\": 2}]}").of_repeated_key());
+}
+
 TEST_CASE("what is not there has the place of the object") {
   expect_at(JsonPlaces("ds.json", "{\"a\": 1}").of_key({"b"}), 1, 1);
 }

@@ -189,7 +189,9 @@ TEST_CASE("arguments that change nothing are named") {
   arguments.set("config.zero_optimization.offload_param.device", std::string("cpu"));
   arguments.set("stage", int64_t{3});
   arguments.set("initial_scale_power", int64_t{8});  // Lightning makes the group "fp16" of it
-  const auto found = deepspeed().without_effect({}, arguments);
+  TrainingPlan plan;
+  plan.activation_dtype = DType::fp16;
+  const auto found = deepspeed().without_effect(plan, arguments);
   REQUIRE(found.size() == 2);
   CHECK(found[0].first == "stage");
   CHECK(found[1].first == "config.zero_optimization.offload_param.device");

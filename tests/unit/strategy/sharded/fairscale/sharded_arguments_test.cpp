@@ -83,6 +83,29 @@ TEST_CASE("hooks and averaging have no effect under ddp_sharded, and averaging n
   CHECK_THROWS_AS(make(spawned_sharded_data_parallel(), arguments), RefusedArgument);
 }
 
+// fairscale/nn/data_parallel/sharded_ddp.py turns it off with a warning; without buffers it counts.
+TEST_CASE("reduce_fp16 has no effect where gradients share buffers") {
+  const Network network = small_network();
+  TrainingPlan plan;
+  plan.network = &network;
+  plan.world_size = 4;
+  plan.node_ranks = 4;
+  StrategyArguments arguments = with("reduce_fp16", true);
+  const auto noted = [&](const StrategyEntry& entry) {
+    const auto found = entry.without_effect(plan, arguments);
+    return !found.empty() && found[0].first == "reduce_fp16";
+  };
+  CHECK_FALSE(noted(sharded_data_parallel()));
+  CHECK(noted(spawned_sharded_data_parallel()));
+  plan.node_ranks = 2;  // Lightning asks for buffers on several nodes
+  CHECK(noted(sharded_data_parallel()));
+  arguments.set("reduce_buffer_size", int64_t{0});
+  CHECK_FALSE(noted(sharded_data_parallel()));
+  plan.node_ranks = 4;
+  arguments.set("reduce_buffer_size", int64_t{1000});
+  CHECK(noted(sharded_data_parallel()));
+}
+
 // with_block() has 8 tensors; both ranks own some. _set_ddp_kwargs of DDPShardedStrategy asks for
 // no buffer on one node; DDPSpawnShardedStrategy has no such function, and 2^23 elements hold all.
 TEST_CASE("the spawned strategy reduces buffers on one node, where ddp_sharded reduces tensors") {

@@ -276,6 +276,10 @@ TEST_CASE("sizes that do not make up the ranks are refused at set-up, as by Ligh
   CHECK(of_fsdp2("fully_shard.mesh", std::vector<std::string>{"3", "2"})
             .find("refused, fully_shard.mesh: RuntimeError: Mesh should not be bigger") == 0);
   CHECK(of_fsdp2("fully_shard.mesh", std::vector<std::string>{"2", "2"}).empty());
+  // The mesh of one dimension that fully_shard makes itself.
+  CHECK(of_fsdp2("fully_shard.mesh", std::vector<std::string>{"4"}).empty());
+  CHECK(of_fsdp2("fully_shard.mesh", std::vector<std::string>{"3"})
+            .find("fully_shard.mesh: write [4], or [replicas, shards]") == 0);
   CHECK(of_fsdp2("fully_shard.reshard_after_forward", int64_t{3})
             .find("refused, fully_shard.reshard_after_forward: ValueError") == 0);
   for (const int64_t factor : {1, 2, 4}) {
@@ -348,6 +352,22 @@ TEST_CASE("what counts the ranks follows them, where the shards divide their num
   CHECK(of(mesh, 8).values == Changed{{"data_parallel_size", "8"}, {"fully_shard.mesh", "[2, 4]"}});
   CHECK(of(mesh, 8).why_not.empty());
   CHECK_FALSE(of(mesh, 2).why_not.empty());
+  CHECK(of(fully_shard2("fully_shard.mesh", std::vector<std::string>{"4"}), 8).values ==
+        Changed{{"data_parallel_size", "8"}, {"fully_shard.mesh", "[8]"}});
+}
+
+TEST_CASE("prefetching has no effect where no unit is gathered") {
+  const Network network = small_network();
+  TrainingPlan plan;
+  plan.network = &network;
+  plan.world_size = 2;
+  const StrategyEntry fsdp = fully_sharded_data_parallel();
+  StrategyArguments arguments = with("forward_prefetch", true);
+  CHECK(fsdp.without_effect(plan, arguments).empty());
+  arguments.set("sharding_strategy", std::string("NO_SHARD"));
+  const auto found = fsdp.without_effect(plan, arguments);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].first == "forward_prefetch");
 }
 
 }  // namespace fsdp_arguments_test

@@ -99,6 +99,7 @@ TEST_CASE("policies and classes are written as objects of scenarios are") {
   CHECK_NOTHROW(make(with("ignored_states", Classes{"torch.nn.Linear"})));
   CHECK_NOTHROW(make(with(policy + ".size_based_auto_wrap_policy", int64_t{100})));
   CHECK_NOTHROW(make(with(policy + ".size_based_auto_wrap_policy", Classes{"100"})));
+  CHECK_NOTHROW(make(with(policy + ".size_based_auto_wrap_policy", Classes{})));
   CHECK_THROWS_AS(make(with(policy + ".size_based_auto_wrap_policy", std::string("many"))),
                   ArgumentProblem);
   StrategyArguments by_path =
