@@ -30,7 +30,8 @@ ShardedUnit::ShardedUnit(Replica& replica, std::vector<size_t> parameters, Shard
 
 void ShardedUnit::allocate(Rank& rank, int32_t index, uint64_t variant) {
   index_ = index;
-  shard_ = rank.allocate(Purpose::parameter, types_.stored, layout_.shard_elements(), device_);
+  shard_ = rank.allocate(Purpose::parameter, types_.stored, layout_.shard_elements(),
+                         offloading_.device);
   for (const ShardPiece& piece : layout_.pieces_of(index)) {
     Piece& added = pieces_.emplace_back();
     added.parameter = parameters_.indices()[piece.tensor];
@@ -69,7 +70,7 @@ void ShardedUnit::write_first_values(Rank& rank, uint64_t variant) {
 // Offloaded shards cross to the device first.
 ShardedUnit::Travelling ShardedUnit::arriving_shard(Rank& rank, SiteId site) {
   Travelling own{shard_, {}, false};
-  if (device_ == host_device) {
+  if (offloading_.device == host_device) {
     const Ticket updated = rank.event({stream_of_update(), {}, site});
     own.slice = rank.allocate(Purpose::communication, types_.stored, layout_.shard_elements(),
                               DeviceId{0}, home_of_shard());

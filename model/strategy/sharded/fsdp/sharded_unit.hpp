@@ -15,6 +15,7 @@ struct ShardTypes {
   DType stored = DType::fp32;    ///< of shards, their gradients and optimizer state
   DType gathered = DType::fp32;  ///< of gathered parameters and the gradients that backward makes
   DType reduced = DType::fp32;   ///< of gradients while they are summed over the ranks
+  bool widens_sums() const { return reduced != stored; }
 };
 
 /// How gradients become means: divided by `before`, summed, divided by `after`. Powers of two on
@@ -47,11 +48,11 @@ class ShardedUnit {
   /// the update runs too. `accumulates`: else a new gradient replaces the one that is there, as in
   /// FSDP1.
   void offload(bool accumulates) {
-    device_ = host_device;
-    accumulates_ = accumulates;
+    offloading_.device = host_device;
+    offloading_.accumulates = accumulates;
   }
   /// Whether a gradient was lost in that way.
-  bool has_replaced_gradients() const { return has_replaced_gradients_; }
+  bool has_replaced_gradients() const { return offloading_.has_replaced_gradients; }
   /// Where its collectives run: the communicator of its group may be another than that of messages.
   void communicate_on(StreamId stream) { collectives_on_ = stream; }
   /// Gradients become those of the shard on this stream, and no other work waits there: their
@@ -59,7 +60,7 @@ class ShardedUnit {
   /// forget_offloaded().
   void settle_on(StreamId stream) { settles_on_ = stream; }
   /// The stream on which the shard is updated.
-  StreamId stream_of_update() const { return stream(queue::compute, device_); }
+  StreamId stream_of_update() const { return stream(queue::compute, offloading_.device); }
 
   /// Allocates this rank's shard and, with values, fills it: `index` in its group, first values
   /// drawn by `variant`.
@@ -71,7 +72,7 @@ class ShardedUnit {
   bool is_cast() const { return types_.stored != types_.gathered; }
   /// What is stored is what layers read: there is nothing to gather, nor to cast.
   bool is_whole() const {
-    return !is_sharded() && types_.stored == types_.gathered && device_ != host_device;
+    return !is_sharded() && types_.stored == types_.gathered && offloading_.device != host_device;
   }
   /// Gives the parameters memory and brings the shards of all ranks into it. The compute stream
   /// waits only after await_gathered().
@@ -161,6 +162,28 @@ class ShardedUnit {
     Ticket made{};
   };
 
+  /// Where the shard is, and its gradients on their way there.
+  struct Offloading {
+    DeviceId device{0};
+    bool accumulates = true;
+    bool holds_gradients = false;  ///< of a backward since they were set to None or 0
+    bool has_replaced_gradients = false;
+    Slice leaving{};  ///< a gradient that is copied to host memory
+  };
+  /// Gradients that are being reduced.
+  struct UnderWay {
+    std::vector<bool> takes{};            ///< by parameter: its gradient is among them
+    std::optional<ShardLayout> layout{};  ///< if it is not that of the unit
+    Slice packed{};  ///< the input, where something else than the compute stream settles the sum
+    Slice sum{};     ///< of the shard, as the reduction leaves it
+    Ticket done{};
+  };
+  /// Where an optimizer is given the flat parameter.
+  struct FlatParameter {
+    OptimizedTensor whole{};
+    OptimizedTensor padding{};  ///< its state alone counts
+  };
+
   void write_first_values(Rank& rank, uint64_t variant);
   const ShardLayout& gathered_layout() const {
     return larger_part_ ? larger_part_->layout : layout_;
@@ -182,11 +205,11 @@ class ShardedUnit {
   /// Whether what was reduced stays behind settle_gradients(): as the gradient, or on its way to
   /// host memory.
   bool keeps_reduced() const {
-    return device_ == host_device ? settles_on_ != compute_stream : gradient_.buffer == no_buffer;
+    return offloading_.device == host_device ? settles_on_ != compute_stream
+                                             : gradient_.buffer == no_buffer;
   }
   /// The stream of the memory of something reduced, which stays or is only read by what settles it.
   uint8_t home_of_reduced(bool stays) const { return stays ? queue::compute : settles_on_.queue(); }
-  bool is_narrow_sum() const { return types_.reduced != types_.stored; }
   Ticket add_gradient(Rank& rank, const Slice& reduced, const ComputeOptions& there);
   void move_to_host(Rank& rank, Slice reduced, SiteId site);
   void bind_flat();
@@ -204,34 +227,25 @@ class ShardedUnit {
   WholeParameters parameters_;
   ShardLayout layout_;
   ShardTypes types_;
-  DeviceId device_{0};
+  Offloading offloading_{};
   StreamId collectives_on_ = communication_stream;
   StreamId settles_on_ = compute_stream;
-  bool accumulates_ = true;
-  bool holds_gradients_ = false;  ///< of a backward since they were set to None or 0
-  bool has_replaced_gradients_ = false;
   int32_t index_ = 0;
   Slice shard_;
   std::vector<Piece> pieces_;
 
   bool only_given_ = false;
   std::optional<LargerPart> larger_part_;
-  std::optional<ShardLayout> reduced_layout_;  ///< of what is being reduced, if it is not layout_
   bool gathered_ = false;
   bool shows_shard_ = false;
   Slice whole_;           ///< flat: the memory of all parameters; else what the all_gather fills
   Ticket gather_done_{};  ///< none once the compute stream waits for it
   SiteId gather_site_{};
-  std::vector<bool> reduces_;  ///< by parameter: its gradient is in what is being reduced
-  Slice packed_;     ///< what is being reduced, where something else than compute settles it
-  Slice reduced_;    ///< gradients of the shard as the reduction leaves them
-  Slice offloaded_;  ///< a gradient that is copied to host memory
-  Ticket reduce_done_{};
+  UnderWay under_way_{};
   Ticket settled_{};
   Slice gradient_;           ///< of the shard
   std::vector<bool> given_;  ///< by parameter: has_gradient()
-  OptimizedTensor flat_;
-  OptimizedTensor padding_;  ///< its state alone counts
+  FlatParameter flat_{};
 };
 
 }  // namespace lockstep

@@ -65,14 +65,14 @@ void ShardedUnit::fill_padding(Rank& rank, const Slice& packed, const std::vecto
 
 // Tensors of which something is reduced.
 std::vector<size_t> ShardedUnit::choose_reduced() {
-  ensure(reduced_.buffer == no_buffer, "one reduction of a unit at a time");
+  ensure(under_way_.sum.buffer == no_buffer, "one reduction of a unit at a time");
   std::vector<size_t> tensors;
-  reduces_.assign(parameters_.count(), false);
+  under_way_.takes.assign(parameters_.count(), false);
   for (size_t i = 0; i < parameters_.count(); ++i) {
     const Replica::Parameter& parameter = parameters_[i];
     const bool is_given = parameters_.gradient(i).buffer != no_buffer;
-    reduces_[i] = parameter.trainable && (is_given || !only_given_);
-    if (!only_given_ || reduces_[i]) {
+    under_way_.takes[i] = parameter.trainable && (is_given || !only_given_);
+    if (!only_given_ || under_way_.takes[i]) {
       tensors.push_back(i);
     }
   }
@@ -87,9 +87,9 @@ void ShardedUnit::pack_for_reduction(Rank& rank, const Slice& packed, double fac
 
 void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, Ticket done,
                                SiteId site) {
-  reduced_ = rank.allocate(Purpose::gradient, types_.reduced, sum.elements, DeviceId{0},
-                           home_of_reduced(keeps_reduced() && !is_narrow_sum()));
-  settled_ = elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, {sum}, {reduced_},
+  under_way_.sum = rank.allocate(Purpose::gradient, types_.reduced, sum.elements, DeviceId{0},
+                                 home_of_reduced(keeps_reduced() && !types_.widens_sums()));
+  settled_ = elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, {sum}, {under_way_.sum},
                          factor, {settles_on_, {done}, site});
   adopt_gradient(rank, site);
 }
@@ -101,12 +101,12 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
   }
   const std::vector<size_t> tensors = choose_reduced();
   if (only_given_) {
-    reduced_layout_ = layout_.of_tensors(tensors);
+    under_way_.layout = layout_.of_tensors(tensors);
   }
-  const ShardLayout& layout = reduced_layout_ ? *reduced_layout_ : layout_;
+  const ShardLayout& layout = under_way_.layout ? *under_way_.layout : layout_;
   // What only the stream that reduces still reads is that stream's memory; without shards it is the
   // gradient itself.
-  const uint8_t home = home_of_reduced(keeps_reduced() && !is_narrow_sum());
+  const uint8_t home = home_of_reduced(keeps_reduced() && !types_.widens_sums());
   const Slice packed =
       rank.allocate(is_sharded() ? Purpose::communication : Purpose::gradient, types_.reduced,
                     layout.gathered_elements(), DeviceId{0}, is_sharded() ? home_of_shard() : home);
@@ -115,53 +115,53 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
   const Reduction reduction = division.averages ? Reduction::avg : Reduction::sum;
   const Ticket ready = rank.event({compute_stream, {}, exchange.site});
   if (is_sharded()) {
-    reduced_ = rank.allocate(Purpose::gradient, types_.reduced, layout.shard_elements(),
-                             DeviceId{0}, home);
-    reduce_done_ = rank.reduce_scatter(exchange.group, packed, reduced_, reduction, {},
-                                       {collectives_on_, {ready}, exchange.site});
+    under_way_.sum = rank.allocate(Purpose::gradient, types_.reduced, layout.shard_elements(),
+                                   DeviceId{0}, home);
+    under_way_.done = rank.reduce_scatter(exchange.group, packed, under_way_.sum, reduction, {},
+                                          {collectives_on_, {ready}, exchange.site});
     if (settles_on_ == compute_stream) {
       rank.release(packed);
     } else {
-      packed_ = packed;
+      under_way_.packed = packed;
     }
   } else {
-    reduced_ = packed;
-    reduce_done_ = ready;
+    under_way_.sum = packed;
+    under_way_.done = ready;
   }
   if (across != nullptr) {
-    reduce_done_ = rank.all_reduce(across->group, reduced_, reduction,
-                                   {collectives_on_, {reduce_done_}, across->site});
+    under_way_.done = rank.all_reduce(across->group, under_way_.sum, reduction,
+                                      {collectives_on_, {under_way_.done}, across->site});
   }
 }
 
 void ShardedUnit::settle_gradients(Rank& rank, const GradientDivision& division, SiteId site) {
-  if (reduced_.buffer == no_buffer) {
+  if (under_way_.sum.buffer == no_buffer) {
     return;
   }
-  settled_ = std::exchange(reduce_done_, Ticket{});
+  settled_ = std::exchange(under_way_.done, Ticket{});
   if (settles_on_ == compute_stream) {
     settled_ = rank.event({compute_stream, {settled_}, site});
   }
   if (division.after != 1) {
-    settled_ = elementwise(rank, Kernel::scale, {}, {reduced_}, 1 / division.after,
+    settled_ = elementwise(rank, Kernel::scale, {}, {under_way_.sum}, 1 / division.after,
                            {settles_on_, {settled_}, site});
   }
   adopt_gradient(rank, site);
-  if (packed_.buffer != no_buffer) {  // the hook that reduces holds it until its end
-    rank.release(std::exchange(packed_, Slice{}));
+  if (under_way_.packed.buffer != no_buffer) {  // the hook that reduces holds it until its end
+    rank.release(std::exchange(under_way_.packed, Slice{}));
   }
 }
 
 void ShardedUnit::forget_offloaded(Rank& rank) {
-  if (offloaded_.buffer != no_buffer) {
-    rank.release(std::exchange(offloaded_, Slice{}));
+  if (offloading_.leaving.buffer != no_buffer) {
+    rank.release(std::exchange(offloading_.leaving, Slice{}));
   }
 }
 
 // The first becomes the gradient, later ones are added to it.
 void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
-  Slice reduced = std::exchange(reduced_, Slice{});
-  if (is_narrow_sum()) {
+  Slice reduced = std::exchange(under_way_.sum, Slice{});
+  if (types_.widens_sums()) {
     const Slice wide = rank.allocate(Purpose::gradient, types_.stored, reduced.elements,
                                      DeviceId{0}, home_of_reduced(keeps_reduced()));
     settled_ =
@@ -169,11 +169,11 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
     rank.release(reduced);
     reduced = wide;
   }
-  if (const std::optional<ShardLayout> given = std::exchange(reduced_layout_, std::nullopt)) {
+  if (const std::optional<ShardLayout> given = std::exchange(under_way_.layout, std::nullopt)) {
     reduced = in_whole_layout(rank, *given, reduced, site);
   }
   const bool adds = gradient_.buffer != no_buffer;
-  if (device_ == host_device) {
+  if (offloading_.device == host_device) {
     move_to_host(rank, reduced, site);
   } else if (adds) {
     settled_ = add_gradient(rank, reduced, {settles_on_, {settled_}, site});
@@ -182,10 +182,10 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
     gradient_ = reduced;
   }
   for (size_t i = 0; i < parameters_.count(); ++i) {
-    given_[i] = given_[i] || reduces_[i];
+    given_[i] = given_[i] || under_way_.takes[i];
   }
   for (Piece& piece : pieces_) {
-    if (reduces_[parameters_.number_of(piece.parameter)]) {
+    if (under_way_.takes[parameters_.number_of(piece.parameter)]) {
       piece.tensor.gradient = gradient_.part(piece.position, piece.tensor.value.elements);
     }
   }
@@ -196,9 +196,9 @@ bool ShardedUnit::has_gradient(size_t parameter) const {
 }
 
 OptimizedTensor& ShardedUnit::flat_tensor() {
-  flat_.value = shard_;
-  flat_.gradient = gradient_;
-  return flat_;
+  flat_.whole.value = shard_;
+  flat_.whole.gradient = gradient_;
+  return flat_.whole;
 }
 
 // A gradient that zero_grad has set to None while others of the unit stayed begins anew: FSDP1
@@ -228,9 +228,10 @@ Ticket ShardedUnit::add_gradient(Rank& rank, const Slice& reduced, const Compute
 // when the backward has ended: shards that are gathered meanwhile come through it.
 void ShardedUnit::move_to_host(Rank& rank, Slice reduced, SiteId site) {
   const bool copies_itself = settles_on_ != compute_stream;
-  const bool adds = gradient_.buffer != no_buffer && accumulates_;
-  has_replaced_gradients_ = has_replaced_gradients_ || (holds_gradients_ && !adds);
-  holds_gradients_ = true;
+  const bool adds = gradient_.buffer != no_buffer && offloading_.accumulates;
+  offloading_.has_replaced_gradients =
+      offloading_.has_replaced_gradients || (offloading_.holds_gradients && !adds);
+  offloading_.holds_gradients = true;
   Slice arrives = gradient_;
   Ticket before{};
   if (arrives.buffer == no_buffer || adds) {
@@ -241,7 +242,7 @@ void ShardedUnit::move_to_host(Rank& rank, Slice reduced, SiteId site) {
   const StreamId copies_on = copies_itself ? settles_on_ : copy_stream;
   settled_ = rank.copy(reduced, arrives, {copies_on, {settled_, before}, site});
   if (copies_itself) {
-    offloaded_ = reduced;
+    offloading_.leaving = reduced;
     gradient_ = arrives;
     return;
   }
@@ -266,7 +267,7 @@ Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const S
   elementwise(rank, Kernel::fill, {}, {whole}, 0, {}, site);
   std::vector<size_t> tensors;
   for (size_t i = 0; i < parameters_.count(); ++i) {
-    if (reduces_[i]) {
+    if (under_way_.takes[i]) {
       tensors.push_back(parameters_.indices()[i]);
     }
   }
@@ -277,7 +278,7 @@ Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const S
     from.push_back(reduced.part(piece.position, piece.elements));
     to.push_back(whole.part(own->position, piece.elements));
   }
-  elementwise(rank, Kernel::copy, from, to, 0, {}, site);
+  settled_ = elementwise(rank, Kernel::copy, from, to, 0, {}, site);
   rank.release(reduced);
   return whole;
 }
@@ -302,7 +303,7 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
   for (size_t i = 0; set_to_none && i < parameters_.count(); ++i) {
     given_[i] = given_[i] && !plan.holds(parameters_[i].place.layer);
   }
-  holds_gradients_ = holds_gradients_ && others;
+  offloading_.holds_gradients = offloading_.holds_gradients && others;
   if (!filled.empty()) {
     elementwise(rank, Kernel::fill, {}, filled, 0, {stream_of_update(), {}, site});
   }
@@ -318,8 +319,8 @@ void ShardedUnit::make_state_of_padding(Rank& rank, const OptimizerPlan& optimiz
     padding -= piece.tensor.value.elements;
   }
   if (padding > 0) {
-    padding_.value = shard_.part(0, padding);
-    make_optimizer_state(rank, optimizer, padding_, there);
+    flat_.padding.value = shard_.part(0, padding);
+    make_optimizer_state(rank, optimizer, flat_.padding, there);
   }
 }
 
@@ -331,8 +332,8 @@ Bytes ShardedUnit::state_bytes() const {
     }
   };
   std::ranges::for_each(pieces_, add, &Piece::tensor);
-  add(flat_);
-  add(padding_);
+  add(flat_.whole);
+  add(flat_.padding);
   return bytes;
 }
 
@@ -347,8 +348,8 @@ void ShardedUnit::forget_optimizer(Rank& rank) {
   for (Piece& piece : pieces_) {
     forget(piece.tensor);
   }
-  forget(flat_);
-  forget(padding_);
+  forget(flat_.whole);
+  forget(flat_.padding);
 }
 
 }  // namespace lockstep
