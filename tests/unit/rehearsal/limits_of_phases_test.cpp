@@ -86,7 +86,7 @@ TEST_CASE("the comparison with one device that a limit ends is named as not look
 }
 
 TEST_CASE("a finding stands where a limit ends the search for a smaller example") {
-  const Rehearsal rehearsal = interrupted_at(3, bare_text(64, guarded_statements), true);
+  const Rehearsal rehearsal = interrupted_at(2, bare_text(64, guarded_statements), true);
   REQUIRE(rehearsal.findings.size() == 1);
   CHECK(rehearsal.findings.front().code == "LS101");
   CHECK(rehearsal.undecided.empty());

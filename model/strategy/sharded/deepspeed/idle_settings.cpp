@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
@@ -90,23 +91,35 @@ std::string_view why_not_read(Needs needs, const TrainingPlan& plan,
   return "";
 }
 
-// A key that is written with its default, or left to Lightning, asks for nothing.
-bool says_something(const StrategyArguments::Value& value, double by_default) {
+std::optional<double> number_of(const StrategyArguments::Value& value) {
   if (const bool* truth = std::get_if<bool>(&value)) {
-    return (*truth ? 1.0 : 0.0) != by_default;
+    return *truth ? 1.0 : 0.0;
   }
   if (const int64_t* whole = std::get_if<int64_t>(&value)) {
-    return static_cast<double>(*whole) != by_default;
+    return static_cast<double>(*whole);
   }
   const double* number = std::get_if<double>(&value);
-  return number != nullptr && *number != by_default;
+  return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
+// A key that is written with its default, or left to Lightning, asks for nothing.
+bool says_something(const StrategyArguments::Value& value, double by_default) {
+  const std::optional<double> number = number_of(value);
+  return number && *number != by_default;
+}
+
+// 0 is 0.0.
 bool is_asked_of_class(const StrategyArguments& arguments, const Setting& setting) {
   const StrategyArgument* row =
       setting.argument.empty() ? nullptr : find_argument(deepspeed_arguments(), setting.argument);
-  const std::string name(setting.argument);
-  return row != nullptr && arguments.has(name) && *arguments.find(name) != default_of(*row);
+  const StrategyArguments::Value* value =
+      row == nullptr ? nullptr : arguments.find(std::string(setting.argument));
+  if (value == nullptr) {
+    return false;
+  }
+  const std::optional<StrategyArguments::Value> by_default = default_of(*row);
+  const std::optional<double> number = number_of(*value);
+  return by_default && number ? number != number_of(*by_default) : *value != by_default;
 }
 
 // Lightning makes the group "fp16" of its own arguments where the configuration has none.

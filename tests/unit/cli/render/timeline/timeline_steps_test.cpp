@@ -18,7 +18,7 @@ std::string training(const std::string& strategy) {
   return R"yaml(
 version: 1
 cluster: {preset: dgx-a100, nodes: 1}
-model: {preset: gpt2, layers: 2, seq_len: 128}
+model: {input: [64], layers: [{Linear: [64, 256]}, ReLU, {Linear: [256, 64]}], loss: MSELoss}
 optimizer: {AdamW: {lr: 3e-4}}
 trainer: {accelerator: gpu, devices: 2, max_epochs: 4, val_check_interval: 25, strategy: )yaml" +
          strategy + R"yaml(}
@@ -90,7 +90,7 @@ void check_stretch(const std::string& text, const Json& all, const KeptSteps& st
   CHECK(steps_drawn(some) < 100);
   for (int rank = 0; rank < 2; ++rank) {
     const std::vector<std::string> found = within(some, rank, steps);
-    CHECK(std::ssize(found) > 40 * (steps.last - steps.first + 1));
+    CHECK(std::ssize(found) > 10 * (steps.last - steps.first + 1));
     CHECK(found == within(all, rank, steps));
   }
 }

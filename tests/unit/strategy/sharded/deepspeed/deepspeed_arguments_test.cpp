@@ -55,7 +55,7 @@ TEST_CASE("a misspelt key of a DeepSpeed configuration is answered with the key 
   CHECK(remedy("gradient_cliping") == "did you mean `gradient_clipping`?");
   CHECK(remedy("stage") == "did you mean `zero_optimization.stage`?");  // its group is missing
   CHECK(remedy("bf16.on") ==
-        "`bf16` holds enabled, immediate_grad_update, check_grad_overflow, "
+        "`bf16` holds enabled, check_grad_overflow, immediate_grad_update, "
         "bf16_master_weights_and_grads, bf16_optimizer_states");
   CHECK(remedy("learning_rate") == "");
 }
