@@ -122,7 +122,7 @@ TEST_CASE("steps that accumulate batches over the ends of epochs are counted as 
     text.replace(text.find(what), what.size(), by);
   };
   replace("max_epochs: 4, val_check_interval: 25",
-          "max_epochs: 40, accumulate_grad_batches: 2, limit_val_batches: 0");
+          "max_epochs: 40, accumulate_grad_batches: 2, limit_val_batches: 0, logger: false");
   replace("samples: 200", "samples: 28");
   const Json all = trace(text, std::nullopt, true);
   REQUIRE(steps_drawn(all) == 140);
