@@ -265,11 +265,11 @@ TEST_CASE("a timeline has a slice per operation, and an arrow from send to recei
 
 TEST_CASE("a timeline of steps that a training does not have is refused") {
   const Folder folder;
-  const std::string file = folder.write(
-      "a.yaml",
-      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: gpt2, layers: 1}\n"
-      "trainer: {accelerator: gpu, devices: 2, max_steps: 200}\n"
-      "data: {train: {samples: 4000, batch_size: 2}}\n");
+  const std::string file =
+      folder.write("a.yaml",
+                   "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: resnet18}\n"
+                   "trainer: {accelerator: gpu, devices: 2, max_steps: 200}\n"
+                   "data: {train: {samples: 4000, batch_size: 2}}\n");
   const auto run = [&](const std::string& steps) {
     return run_program(
         "run " + file + " --timeline " + folder.file("t.json") + " --timeline-steps " + steps,
