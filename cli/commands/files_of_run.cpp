@@ -8,6 +8,8 @@
 #include "cli/render/report/report_page.hpp"
 #include "cli/render/timeline/timeline.hpp"
 #include "cli/step_range.hpp"
+#include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/step_ends.hpp"
 #include "rehearsal/outcome.hpp"
 #include "rehearsal/run/output.hpp"
 
@@ -47,7 +49,7 @@ std::string fault_of_steps(const Rehearsal& rehearsal, const Request& request, A
   if (!asked || request.timeline.empty()) {
     return "";
   }
-  const int64_t steps = rehearsal.run.preparation.log->ranks.front().steps;
+  const int64_t steps = count_steps(steps_of(*rehearsal.run.result.journal, 0));
   if (asked->last < steps) {
     return "";
   }

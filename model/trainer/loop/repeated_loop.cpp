@@ -30,21 +30,36 @@ std::vector<Place> places_that_decide(Training& training) {
   return places;
 }
 
+namespace {
+
+// Those that optimizers have taken. A strategy that accumulates itself goes on over the ends of
+// epochs, where Lightning counts no step.
+int64_t steps_taken(const Training& training) {
+  const TrainingProgram& program = training.program();
+  return program.accumulates_itself
+             ? training.progress.batches / program.trainer.accumulate_grad_batches
+             : training.progress.global_step;
+}
+
+}  // namespace
+
 // Under manual optimization a window may have several steps: as many as those before had.
 int64_t windows_before_kept(const Training& training) {
   const std::optional<KeptSteps>& kept = training.program().repetition.kept;
-  const Progress& progress = training.progress;
-  if (!kept || progress.global_step > kept->last + 1) {
+  const int64_t steps = steps_taken(training);
+  if (!kept || steps > kept->last + 1) {
     return TrainerSettings::no_limit;
   }
-  const int64_t windows = std::max<int64_t>(1, progress.batches_that_stepped);
-  const int64_t of_window = std::max<int64_t>(1, (progress.global_step + windows - 1) / windows);
-  return std::max<int64_t>(0, kept->first - 1 - progress.global_step) / of_window;
+  const int64_t windows = std::max<int64_t>(1, training.progress.batches_that_stepped);
+  const int64_t of_window = training.program().accumulates_itself
+                                ? 1
+                                : std::max<int64_t>(1, (steps + windows - 1) / windows);
+  return std::max<int64_t>(0, kept->first - 1 - steps) / of_window;
 }
 
 bool is_between_kept(const Training& training) {
   const std::optional<KeptSteps>& kept = training.program().repetition.kept;
-  const int64_t steps = training.progress.global_step;
+  const int64_t steps = steps_taken(training);
   return kept && steps >= kept->first && steps <= kept->last + 1;
 }
 
