@@ -13,7 +13,7 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
       journal_(journal),
       board_(options.world_size),
       launch_limit_(std::max(1, options.launch_queue), journal),
-      agenda_(simulation.tie_seed),
+      agenda_(simulation.tie_seed, simulation.drawn_before),
       in_flight_(ranks, agenda_, journal, simulation.steps),
       communicators_(options.world_size),
       collectives_(options_, ranks, in_flight_, communicators_, journal, ranks_differ_),
@@ -75,10 +75,7 @@ Engine::Kept Engine::kept() const {
 }
 
 // All ranks leave out the same periods, and go on after them.
-Time Engine::latest() const {
-  const std::vector<SkippedTime>& skipped = ranks.front().skipped_times;
-  return agenda_.latest() + (skipped.empty() ? Time{} : skipped.back().time);
-}
+Time Engine::latest() const { return agenda_.latest() + ranks.front().skipped; }
 
 void Engine::run(const ProgramOfRank& program) {
   link_faults_.begin();
@@ -155,7 +152,12 @@ void Engine::reached(RankState& rank, const Position& position) {
 PeriodsLeftOut Engine::begins_period(RankState& rank, const PeriodStart& start) {
   const bool may_leave_out = simulation_.leaves_out_periods && rank.running != nullptr &&
                              rank.running->lane.id().value == 0;
-  return may_leave_out ? periods_.begin(rank, start) : PeriodsLeftOut{};
+  if (!may_leave_out) {
+    return {};
+  }
+  PeriodStart known = start;
+  known.alike = agenda_.draws() ? 0 : start.alike;
+  return periods_.begin(rank, known);
 }
 
 // Ready operations

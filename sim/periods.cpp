@@ -30,10 +30,6 @@ std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank
   return words;
 }
 
-Time skipped_by(const RankState& rank) {
-  return rank.skipped_times.empty() ? Time{} : rank.skipped_times.back().time;
-}
-
 // Transitions as periods that were simulated one after the other. `begin`: of the way.
 std::vector<RepeatedPeriods> repeated_periods(const KnownStates::Way& way, Time begin) {
   for (const auto& [transition, times] : way.before) {
@@ -98,6 +94,27 @@ std::vector<RepeatedPeriods> folded(std::span<const RepeatedPeriods> all) {
   return entries;
 }
 
+// What the last of the loop's marks leaves out, as rows of a lane.
+void add_entries(const LoopState& loop, const LeftOut& left_out, size_t lane, size_t first_entry,
+                 std::vector<RepeatedRows>& entries) {
+  const auto row_at = [lane](const LoopState::Mark& mark) {
+    return lane < mark.rows.size() ? mark.rows[lane] : 0;  // 0: it had not begun yet
+  };
+  const int64_t here = row_at(loop.marks.back());
+  for (const RepeatedPeriods& each : *left_out.repeated) {
+    if (each.entries_from) {  // what has just been put back
+      entries.push_back({here, here, here, each.times, each.time, each.later,
+                         static_cast<int64_t>(first_entry + *each.entries_from),
+                         std::ssize(entries)});
+      continue;
+    }
+    const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
+    const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
+    entries.push_back({here, row_at(begin), row_at(end), each.times, each.time, each.later,
+                       begin.left_out_here, end.left_out});
+  }
+}
+
 }  // namespace
 
 void Periods::note_submitted(RankState& rank, const Op& op) {
@@ -150,8 +167,8 @@ void Periods::find_cycle(const PeriodStart& start) {
   // What a program leaves out it counts as often as the period before: the first of its loop runs.
   const Room room = room_of(start.level, start.first ? now.number + 1 : now.number);
   now.is_first = start.first;
-  now.time = first.running->host + skipped_by(first);
-  now.left_out = first.skipped_times_ever;
+  now.time = first.running->host + first.skipped;
+  now.left_out = first.times_left_out;
   for (const RankState& rank : world_.ranks) {
     now.submitted.push_back(rank.submitted);
   }
@@ -240,21 +257,22 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
   if (journal_ != nullptr) {
     const bool has_entries = !journal_->repeated.empty();
     const int64_t entries = has_entries ? std::ssize(journal_->repeated[rank.place.rank.value]) : 0;
-    loop.marks.push_back(
-        {journal_->lane(static_cast<int32_t>(rank.place.rank.value), LaneId{}).size(), entries,
-         entries});
+    std::vector<int64_t> rows;
+    for (const auto& lane : rank.lanes) {
+      rows.push_back(
+          journal_->lane(static_cast<int32_t>(rank.place.rank.value), lane->lane.id()).size());
+    }
+    loop.marks.push_back({std::move(rows), entries, entries});
   }
   TicketRing& tickets = rank.running->tickets;
   const bool leaves_out = loop.left_out.periods > 0 && loop.periods == loop.left_out.from;
   const LeftOut left_out = leaves_out ? std::exchange(loop.left_out, {}) : LeftOut{};
   if (leaves_out) {
-    const Time before = skipped_by(rank);
-    while (rank.skipped_times.size() > 1 &&
-           rank.skipped_times[1].first_ticket <= tickets.low_water()) {
-      rank.skipped_times.erase(rank.skipped_times.begin());
+    rank.skipped += left_out.time;
+    for (const auto& lane : rank.lanes) {
+      lane->skip_until(rank.skipped);
     }
-    rank.skipped_times.push_back({tickets.next(), before + left_out.time});
-    ++rank.skipped_times_ever;
+    ++rank.times_left_out;
     note_left_out(rank, loop, left_out);
   }
   const int64_t number = loop.periods++;
@@ -270,23 +288,25 @@ void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& lef
     return;
   }
   if (journal_->repeated.empty()) {
-    journal_->repeated = ByRank<std::vector<RepeatedRows>>(static_cast<size_t>(options_.world_size),
-                                                           options_.classes);
+    const auto ranks = static_cast<size_t>(options_.world_size);
+    journal_->repeated = ByRank<std::vector<RepeatedRows>>(ranks, options_.classes);
+    journal_->repeated_beside =
+        ByRank<std::vector<std::vector<RepeatedRows>>>(ranks, options_.classes);
   }
-  std::vector<RepeatedRows>& entries = journal_->repeated[rank.place.rank.value];
+  const uint32_t number = rank.place.rank.value;
+  std::vector<RepeatedRows>& entries = journal_->repeated[number];
+  std::vector<std::vector<RepeatedRows>>& beside = journal_->repeated_beside[number];
   LoopState::Mark& here = loop.marks.back();
-  const int64_t first_entry = std::ssize(entries);
-  for (const RepeatedPeriods& each : *left_out.repeated) {
-    if (each.entries_from) {  // what has just been put back
-      entries.push_back({here.row, here.row, here.row, each.times, each.time, each.later,
-                         first_entry + static_cast<int64_t>(*each.entries_from),
-                         std::ssize(entries)});
-      continue;
+  const auto first_entry = static_cast<size_t>(here.left_out);
+  add_entries(loop, left_out, 0, first_entry, entries);
+  beside.resize(rank.lanes.size() - 1);
+  for (size_t lane = 1; lane < rank.lanes.size(); ++lane) {
+    std::vector<RepeatedRows>& own = beside[lane - 1];
+    for (size_t entry = own.size(); entry < first_entry; ++entry) {
+      own.push_back(entries[entry]);  // from before it came
+      own.back().row = own.back().begin = own.back().end = 0;
     }
-    const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
-    const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
-    entries.push_back({here.row, begin.row, end.row, each.times, each.time, each.later,
-                       begin.left_out_here, end.left_out});
+    add_entries(loop, left_out, lane, first_entry, own);
   }
   here.left_out_here = std::ssize(entries);
 }
