@@ -96,10 +96,11 @@ std::string counterpart_of_group(const Journal& journal, const std::string& grou
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank, const RowRange& range,
                                         std::span<const RowsAgain> again) {
   std::vector<TransferCount> all;
-  const auto times_of = [&](int64_t index) {
-    int64_t times = index >= range.begin && index < range.end ? 1 : 0;
+  const auto times_again = [&](int32_t lane, int64_t index) {
+    int64_t times = 0;
     for (const RowsAgain& rows : again) {
-      times += rows.begin <= index && index < rows.end ? rows.times : 0;
+      const bool has_row = rows.lane == lane && rows.begin <= index && index < rows.end;
+      times += has_row ? rows.times : 0;
     }
     return times;
   };
@@ -113,9 +114,9 @@ std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank, co
       if (!moves_between_gpus(row)) {
         return;
       }
-      const int64_t times = lane == 0                                         ? times_of(index)
-                            : span.holds(rows.completion(row.sequence).issue) ? 1
-                                                                              : 0;
+      const bool is_within = lane == 0 ? index >= range.begin && index < range.end
+                                       : span.holds(rows.completion(row.sequence).issue);
+      const int64_t times = (is_within ? 1 : 0) + times_again(lane, index);
       if (times > 0) {
         const bool copies = row.kind == OpKind::copy;
         all.push_back({row.kind,

@@ -29,11 +29,12 @@ struct RowRange {
   int64_t end = std::numeric_limits<int64_t>::max();
 };
 
-/// Rows of the main lane that count so many times more.
+/// Rows of a lane that count so many times more.
 struct RowsAgain {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t times = 0;
+  int32_t lane = 0;
 };
 
 /// Whether data leave a GPU by this operation: to another rank, or to another GPU of this one.

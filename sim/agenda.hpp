@@ -27,8 +27,12 @@ class Agenda {
     }
   };
 
-  /// With a seed, the order of what happens at the same time is drawn.
-  explicit Agenda(std::optional<uint64_t> tie_seed) : events_(tie_seed) {}
+  /// With a seed, the order of what happens at the same time is drawn, before a certain time.
+  explicit Agenda(std::optional<uint64_t> tie_seed, Time drawn_before = Time::max())
+      : drawn_before_(tie_seed ? drawn_before : Time{}), events_(tie_seed, drawn_before) {}
+
+  /// Something that is pending, or still to come, may be in a drawn order.
+  bool draws() const { return now_ < drawn_before_; }
 
   Time now() const { return now_; }
   /// When the last of what is known to end ends.
@@ -63,6 +67,7 @@ class Agenda {
             static_cast<uint32_t>(event.target >> 32 & generation_mask)};
   }
 
+  Time drawn_before_;
   EventQueue events_;
   Time now_{};
   Time latest_{};

@@ -33,7 +33,7 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
       journal_(journal),
       board_(options.world_size),
       launch_limit_(std::max(1, options.launch_queue), journal),
-      agenda_(simulation.tie_seed),
+      agenda_(simulation.tie_seed, simulation.drawn_before),
       in_flight_(ranks, agenda_, journal, simulation.steps),
       communicators_(options.world_size),
       collectives_(options_, ranks, in_flight_, communicators_, journal, ranks_differ_),
@@ -96,10 +96,7 @@ Engine::Kept Engine::kept() const {
 }
 
 // All ranks leave out the same periods, and go on after them.
-Time Engine::latest() const {
-  const std::vector<SkippedTime>& skipped = ranks.front().skipped_times;
-  return agenda_.latest() + (skipped.empty() ? Time{} : skipped.back().time);
-}
+Time Engine::latest() const { return agenda_.latest() + ranks.front().skipped; }
 
 void Engine::run(const ProgramOfRank& program) {
   link_faults_.begin();
@@ -166,7 +163,7 @@ void Engine::reached(RankState& rank, const Position& position) {
   if (rank.running == nullptr) {
     return;  // being unwound
   }
-  const Time shown = rank.running->host + rank.skipped_time();
+  const Time shown = rank.running->host + rank.skipped;
   fault_horizon_.reached(rank.place.rank, position, shown);
   if (simulation_.observer != nullptr) {
     simulation_.observer->reached(rank.place.rank, position, shown);
@@ -180,9 +177,11 @@ PeriodsLeftOut Engine::begins_period(RankState& rank, const PeriodStart& start) 
   if (!may_leave_out) {
     return {};
   }
-  const Time skipped = rank.skipped_time();
-  const PeriodsLeftOut left_out = periods_.begin(rank, start);
-  if (const Time by = rank.skipped_time() - skipped; by > Time{}) {
+  PeriodStart known = start;
+  known.alike = agenda_.draws() ? 0 : start.alike;
+  const Time skipped = rank.skipped;
+  const PeriodsLeftOut left_out = periods_.begin(rank, known);
+  if (const Time by = rank.skipped - skipped; by > Time{}) {
     rank.lost_at -= rank.lost_at == Time::max() ? Time{} : by;
     if (rank.place.rank.value == 0) {
       link_faults_.come_earlier(by);

@@ -18,11 +18,12 @@ struct Event {
 };
 
 /// Pending events, earliest first: a 4-ary implicit heap, which beats the binary one because a
-/// node's children share a cache line. With a seed, events of the same time come in a drawn order,
-/// so that tests can permute what is really unordered.
+/// node's children share a cache line. With a seed, events of the same time before `drawn_before`
+/// come in a drawn order, so that tests can permute what is really unordered.
 class EventQueue {
  public:
-  explicit EventQueue(std::optional<uint64_t> tie_seed) : tie_seed_(tie_seed) {}
+  explicit EventQueue(std::optional<uint64_t> tie_seed, Time drawn_before = Time::max())
+      : tie_seed_(tie_seed), drawn_before_(drawn_before) {}
 
   bool empty() const { return heap_.empty(); }
   size_t size() const { return heap_.size(); }
@@ -35,7 +36,8 @@ class EventQueue {
 
   void push(Time time, uint64_t target) {
     const uint64_t number = pushed_++;
-    heap_.push_back({time, tie_seed_ ? random_bits(*tie_seed_, number) : number, target});
+    const bool draws = tie_seed_ && time < drawn_before_;
+    heap_.push_back({time, draws ? random_bits(*tie_seed_, number) : number, target});
     rise(heap_.size() - 1);
   }
 
@@ -88,6 +90,7 @@ class EventQueue {
   }
 
   std::optional<uint64_t> tie_seed_;
+  Time drawn_before_;
   uint64_t pushed_ = 0;
   std::vector<Event> heap_;
 };

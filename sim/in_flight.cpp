@@ -168,7 +168,7 @@ void InFlight::tell(RankState& rank, Ticket ticket, Time issue, Time start, Time
   }
   LaneJournal& rows = journal_->lane(static_cast<int32_t>(rank.place.rank.value), ticket.lane);
   const Completion known = rows.completion(ticket.sequence);
-  const Time skipped = rank.skipped_times.empty() ? Time{} : rank.skipped_time(ticket);
+  const Time skipped = rank.skipped == Time{} ? Time{} : rank.skipped_time(ticket);
   // Of a grouped call: it waits until the other side of its last part is there.
   if (known.outcome == Outcome::ok) {
     start = std::max(start, known.start - skipped);

@@ -13,6 +13,7 @@ Lane& Engine::start_lane(RankState& rank, Program program) {
   LaneState& lane = *rank.lanes.back();
   lane.host = rank.running != nullptr ? rank.running->host : agenda_.now();
   lane.waiting = true;
+  lane.skip_until(rank.skipped);
   agenda_.push(lane.host, Agenda::Kind::lane, index_of(lane), lane.generation);
   return lane.lane;
 }

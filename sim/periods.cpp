@@ -94,6 +94,42 @@ std::vector<RepeatedPeriods> folded(std::span<const RepeatedPeriods> all) {
   return entries;
 }
 
+// What the last of the loop's marks leaves out, as rows of a lane.
+void add_entries(const LoopState& loop, const LeftOut& left_out, size_t lane, size_t first_entry,
+                 std::vector<RepeatedRows>& entries) {
+  const auto row_at = [lane](const LoopState::Mark& mark) {
+    return lane < mark.rows.size() ? mark.rows[lane] : 0;  // 0: it had not begun yet
+  };
+  const int64_t here = row_at(loop.marks.back());
+  for (const RepeatedPeriods& each : *left_out.repeated) {
+    if (each.entries_from) {  // what has just been put back
+      entries.push_back({here, here, here, each.times, each.time, each.later,
+                         static_cast<int64_t>(first_entry + *each.entries_from),
+                         std::ssize(entries)});
+      continue;
+    }
+    const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
+    const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
+    entries.push_back({here, row_at(begin), row_at(end), each.times, each.time, each.later,
+                       begin.left_out_here, end.left_out});
+  }
+}
+
+bool have_ended(const RankState& rank, std::span<const uint32_t> ends) {
+  const Time host = rank.running->host;
+  for (size_t lane = 0; lane < rank.lanes.size(); ++lane) {
+    const TicketRing& tickets = rank.lanes[lane]->tickets;
+    const uint32_t end = lane < ends.size() ? ends[lane] : tickets.next();
+    for (uint32_t sequence = tickets.low_water(); sequence < end; ++sequence) {
+      const TicketState& state = tickets.state(sequence);
+      if (!state.known() || state.finish > host) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void Periods::note_submitted(RankState& rank, const Op& op) {
@@ -150,8 +186,8 @@ void Periods::find_cycle(const PeriodStart& start) {
                                               periods_until_ended(start.level));
   }
   now.is_first = start.first;
-  now.time = first.running->host + first.skipped_time();
-  now.left_out = first.skipped_times_ever;
+  now.time = first.running->host + first.skipped;
+  now.left_out = first.times_left_out;
   for (const RankState& rank : world_.ranks) {
     now.submitted.push_back(rank.submitted);
   }
@@ -287,21 +323,22 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
   if (journal_ != nullptr) {
     const bool has_entries = !journal_->repeated.empty();
     const int64_t entries = has_entries ? std::ssize(journal_->repeated[rank.place.rank.value]) : 0;
-    loop.marks.push_back(
-        {journal_->lane(static_cast<int32_t>(rank.place.rank.value), LaneId{}).size(), entries,
-         entries});
+    std::vector<int64_t> rows;
+    for (const auto& lane : rank.lanes) {
+      rows.push_back(
+          journal_->lane(static_cast<int32_t>(rank.place.rank.value), lane->lane.id()).size());
+    }
+    loop.marks.push_back({std::move(rows), entries, entries});
   }
   TicketRing& tickets = rank.running->tickets;
   const bool leaves_out = loop.left_out.periods > 0 && loop.periods == loop.left_out.from;
   const LeftOut left_out = leaves_out ? std::exchange(loop.left_out, {}) : LeftOut{};
   if (leaves_out) {
-    const Time before = rank.skipped_time();
-    while (rank.skipped_times.size() > 1 &&
-           rank.skipped_times[1].first_ticket <= tickets.low_water()) {
-      rank.skipped_times.erase(rank.skipped_times.begin());
+    rank.skipped += left_out.time;
+    for (const auto& lane : rank.lanes) {
+      lane->skip_until(rank.skipped);
     }
-    rank.skipped_times.push_back({tickets.next(), before + left_out.time});
-    ++rank.skipped_times_ever;
+    ++rank.times_left_out;
     note_left_out(rank, loop, left_out);
   }
   const int64_t number = loop.periods++;
@@ -309,14 +346,24 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
       left_out.periods < start.alike ? start.kind_of(left_out.periods) : LoopState::any_kind;
   loop.submitted = rank.submitted;
   loop.first_ticket = tickets.next();
-  const auto end_of_first = [&] {
-    return loop.unfinished.size() > 1 ? loop.unfinished[1] : tickets.next();
+  if (!faults_.empty()) {
+    note_unfinished(rank, loop);
+  }
+  return {number, left_out.periods, left_out.repeated};
+}
+
+void Periods::note_unfinished(const RankState& rank, LoopState& loop) {
+  std::vector<uint32_t> next;
+  for (const auto& lane : rank.lanes) {
+    next.push_back(lane->tickets.next());
+  }
+  const auto end_of_first = [&]() -> const std::vector<uint32_t>& {
+    return loop.unfinished.size() > 1 ? loop.unfinished[1] : next;
   };
-  while (!loop.unfinished.empty() && end_of_first() <= tickets.low_water()) {
+  while (!loop.unfinished.empty() && have_ended(rank, end_of_first())) {
     loop.unfinished.pop_front();
   }
-  loop.unfinished.push_back(tickets.next());
-  return {number, left_out.periods, left_out.repeated};
+  loop.unfinished.push_back(std::move(next));
 }
 
 void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out) {
@@ -324,23 +371,25 @@ void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& lef
     return;
   }
   if (journal_->repeated.empty()) {
-    journal_->repeated = ByRank<std::vector<RepeatedRows>>(static_cast<size_t>(options_.world_size),
-                                                           options_.classes);
+    const auto ranks = static_cast<size_t>(options_.world_size);
+    journal_->repeated = ByRank<std::vector<RepeatedRows>>(ranks, options_.classes);
+    journal_->repeated_beside =
+        ByRank<std::vector<std::vector<RepeatedRows>>>(ranks, options_.classes);
   }
-  std::vector<RepeatedRows>& entries = journal_->repeated[rank.place.rank.value];
+  const uint32_t number = rank.place.rank.value;
+  std::vector<RepeatedRows>& entries = journal_->repeated[number];
+  std::vector<std::vector<RepeatedRows>>& beside = journal_->repeated_beside[number];
   LoopState::Mark& here = loop.marks.back();
-  const int64_t first_entry = std::ssize(entries);
-  for (const RepeatedPeriods& each : *left_out.repeated) {
-    if (each.entries_from) {  // what has just been put back
-      entries.push_back({here.row, here.row, here.row, each.times, each.time, each.later,
-                         first_entry + static_cast<int64_t>(*each.entries_from),
-                         std::ssize(entries)});
-      continue;
+  const auto first_entry = static_cast<size_t>(here.left_out);
+  add_entries(loop, left_out, 0, first_entry, entries);
+  beside.resize(rank.lanes.size() - 1);
+  for (size_t lane = 1; lane < rank.lanes.size(); ++lane) {
+    std::vector<RepeatedRows>& own = beside[lane - 1];
+    for (size_t entry = own.size(); entry < first_entry; ++entry) {
+      own.push_back(entries[entry]);  // from before it came
+      own.back().row = own.back().begin = own.back().end = 0;
     }
-    const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
-    const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
-    entries.push_back({here.row, begin.row, end.row, each.times, each.time, each.later,
-                       begin.left_out_here, end.left_out});
+    add_entries(loop, left_out, lane, first_entry, own);
   }
   here.left_out_here = std::ssize(entries);
 }

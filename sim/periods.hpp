@@ -74,6 +74,7 @@ class Periods {
   /// After how many more periods at most what a rank submits in one has ended.
   int64_t periods_until_ended(int32_t level) const;
   PeriodsLeftOut count_period(RankState& rank, const PeriodStart& start);
+  static void note_unfinished(const RankState& rank, LoopState& loop);
   void note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out);
 
   const RunOptions& options_;

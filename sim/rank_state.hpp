@@ -19,6 +19,13 @@ namespace lockstep::sim {
 
 class SimPort;
 
+/// How much later than the engine's clock says a lane submits its tickets from this one on, because
+/// periods before them were left out.
+struct SkippedTime {
+  uint32_t first_ticket = 0;
+  Time time{};
+};
+
 /// One host thread of one rank.
 struct LaneState {
   LaneState(RankId rank, uint32_t index_of_rank, LaneId id, Program program)
@@ -38,6 +45,23 @@ struct LaneState {
   std::vector<Ticket> awaited;
   std::vector<Hold>
       holds;  ///< oldest first; the host's clock is that of the first that still holds
+  std::vector<SkippedTime> skipped_times;  ///< ascending; those that may be asked for
+
+  Time skipped_time(uint32_t ticket) const {
+    for (size_t at = skipped_times.size(); at > 0; --at) {
+      if (skipped_times[at - 1].first_ticket <= ticket) {
+        return skipped_times[at - 1].time;
+      }
+    }
+    return {};
+  }
+  /// From its next ticket on.
+  void skip_until(Time time) {
+    while (skipped_times.size() > 1 && skipped_times[1].first_ticket <= tickets.low_water()) {
+      skipped_times.erase(skipped_times.begin());
+    }
+    skipped_times.push_back({tickets.next(), time});
+  }
 };
 
 /// Of a lane among those of all ranks: the index of its rank, and its own number in the lowest
@@ -76,28 +100,22 @@ struct LeftOut {
 /// loops of their level, without those that are left out.
 struct LoopState {
   struct Mark {
-    int64_t row = 0;            ///< of the journal, where a period begins
+    std::vector<int64_t> rows;  ///< of the journal by lane, where a period begins
     int64_t left_out = 0;       ///< entries of the rank in Journal::repeated before it
     int64_t left_out_here = 0;  ///< with what was left out at its beginning
   };
   static constexpr int64_t any_kind = -1;
 
-  int64_t periods = 0;                ///< that it began
-  int64_t alike = 0;                  ///< as it said last
-  int64_t kind = any_kind;            ///< of the period that it is in
-  uint32_t first_ticket = 0;          ///< of that period
-  std::deque<uint32_t> unfinished{};  ///< first tickets of periods that have not ended for all
-  SubmissionHistory submitted;        ///< before it
-  std::vector<int64_t> memory;        ///< the program's own, when it began that period
-  std::vector<Mark> marks;            ///< by number of the period; empty where there is no journal
-  LeftOut left_out;                   ///< once it comes there
-};
-
-/// How much later than the engine's clock says a rank submits its tickets from this one on, because
-/// periods before them were left out.
-struct SkippedTime {
-  uint32_t first_ticket = 0;
-  Time time{};
+  int64_t periods = 0;        ///< that it began
+  int64_t alike = 0;          ///< as it said last
+  int64_t kind = any_kind;    ///< of the period that it is in
+  uint32_t first_ticket = 0;  ///< of that period
+  /// Of periods of which something has not ended: the first ticket of each lane.
+  std::deque<std::vector<uint32_t>> unfinished{};
+  SubmissionHistory submitted;  ///< before it
+  std::vector<int64_t> memory;  ///< the program's own, when it began that period
+  std::vector<Mark> marks;      ///< by number of the period; empty where there is no journal
+  LeftOut left_out;             ///< once it comes there
 };
 
 /// Everything of one rank.
@@ -120,21 +138,14 @@ struct RankState {
   std::vector<Ticket> marked_steps;  ///< ends of steps that a StepObserver has still to see
   SubmissionHistory submitted;       ///< where periods may be left out
   std::array<LoopState, period_levels> loops{};
-  std::vector<SkippedTime> skipped_times;  ///< of lane 0, ascending; those that may be asked for
-  size_t skipped_times_ever = 0;           ///< also those that nobody asks for any more
+  Time skipped{};             ///< how long all took that it has left out
+  size_t times_left_out = 0;  ///< how often it has
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.
   std::optional<RankEnd> broken;
   UpdateSensitivities sensitivities;
 
-  /// Of what it submits next.
-  Time skipped_time() const { return skipped_times.empty() ? Time{} : skipped_times.back().time; }
   Time skipped_time(Ticket ticket) const {
-    for (size_t at = skipped_times.size(); at > 0; --at) {
-      if (skipped_times[at - 1].first_ticket <= ticket.sequence) {
-        return skipped_times[at - 1].time;
-      }
-    }
-    return {};
+    return lanes[ticket.lane.value]->skipped_time(ticket.sequence);
   }
   StreamState& stream(StreamId id) {
     for (StreamState& known : streams) {

@@ -61,7 +61,7 @@ class SimPort final : public Port, public HostTime {
 
   /// As it is shown: with what has been left out.
   Time now() const override {
-    return rank_.running == nullptr ? Time{} : rank_.running->host + rank_.skipped_time();
+    return rank_.running == nullptr ? Time{} : rank_.running->host + rank_.skipped;
   }
 
  private:

@@ -31,6 +31,7 @@ struct SimulationOptions {
   CommunicationCost* communication = nullptr;  ///< required; outlives the run
   Time launch_overhead{};                      ///< of each submission, on the host
   std::optional<uint64_t> tie_seed;            ///< draw the order of what happens at the same time
+  Time drawn_before = Time::max();             ///< only of what happens earlier
   /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
   std::vector<uint32_t> any_source_choices;
   /// Defers any-source receives until the world is otherwise idle, so that every candidate sender

@@ -125,7 +125,7 @@ Time Engine::finish_of_local(RankState& rank, const Op& op, Ticket ticket, Time 
   if (op.kind == OpKind::event) {
     return ready;
   }
-  const Time skipped = rank.skipped_times.empty() ? Time{} : rank.skipped_time(ticket);
+  const Time skipped = rank.skipped == Time{} ? Time{} : rank.skipped_time(ticket);
   return ready + simulation_.compute->duration(op, rank.place.rank, ready + skipped);
 }
 

@@ -11,6 +11,7 @@ void WorldState::add_bits(double number) { add(std::bit_cast<int64_t>(number)); 
 
 bool WorldState::describe(int32_t level, StateWords& words) {
   words_ = &words;
+  counts_.clear();
   origin_ = world_.ranks.front().running->host;
   if (!world_.messages.any_source_.is_empty() || world_.in_flight.has_ready()) {
     return false;
@@ -36,13 +37,22 @@ bool WorldState::describe(int32_t level, StateWords& words) {
   return true;
 }
 
+namespace {
+
+bool is_describable(const LaneState& lane) {
+  const bool is_first = lane.lane.id().value == 0;
+  return lane.tickets.told.empty() &&
+         (is_first ? !lane.lane.done()
+                   : lane.lane.done() || (lane.waiting && lane.lane.description() != nullptr));
+}
+
+}  // namespace
+
 // A rank's lane 0 alone has a place that its tickets tell: how many it has submitted in its period.
 bool WorldState::add_rank(const RankState& rank, int32_t level) {
   const bool is_plain =
-      rank.end.kind == RankEnd::Kind::finished && !rank.broken && rank.open_promises.empty() &&
-      std::ranges::all_of(rank.lanes, [](const auto& lane) {
-        return lane->tickets.told.empty() && (lane->lane.id().value == 0) != lane->lane.done();
-      });
+      rank.end.kind == RankEnd::Kind::finished && !rank.broken &&
+      std::ranges::all_of(rank.lanes, [](const auto& lane) { return is_describable(*lane); });
   if (!is_plain) {
     return false;
   }
@@ -63,93 +73,40 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
   }
   end_list();
   add_lane(rank, lane);
+  for (size_t beside = 1; beside < rank.lanes.size(); ++beside) {
+    if (!add_lane_beside(rank, *rank.lanes[beside])) {
+      return false;
+    }
+  }
+  const Time host = earliest_clock(rank);
   for (const auto& each : rank.lanes) {
-    add_tickets(rank, *each);
+    if (rank.lanes.size() == 1) {
+      add(each->tickets.in_flight());
+    }
+    add_tickets(rank, *each, host);
   }
   end_list();
-  add_streams(rank, lane.host);
+  add_streams(rank, host);
   end_list();
   for (const GroupState& group : rank.groups) {
     const bool is_member = group.member >= 0;  // others never call it
     add(is_member ? group.next_call - world_.communicators[group.communicator].first_call : 0);
   }
   end_list();
-  add_launched(rank.launched, lane.host);
+  add_launched(rank.launched, host);
   add_memory(*rank.buffers);
   return true;
-}
-
-void WorldState::add_ticket(const RankState& rank, Ticket ticket) {
-  if (!ticket) {  // of an eager send, which has ended for its rank
-    add(-1);
-    return;
-  }
-  // Nothing waits for a ticket that its lane has forgotten, however long ago that was.
-  constexpr int64_t forgotten = -2;
-  const TicketRing& tickets = rank.lanes[ticket.lane.value]->tickets;
-  add(ticket.lane.value);
-  add(tickets.retired(ticket.sequence) ? forgotten : int64_t{tickets.next()} - ticket.sequence);
-}
-
-void WorldState::add_lane(const RankState& rank, const LaneState& lane) {
-  add(lane.host);
-  add(lane.waiting ? 1 : 0);
-  if (lane.waiting) {
-    add(static_cast<int64_t>(lane.until));
-    add(lane.unresolved);
-    add(lane.ready);
-    for (const Ticket ticket : lane.awaited) {
-      add_ticket(rank, ticket);
-    }
-    end_list();
-  }
-  add(std::ssize(lane.holds));
-  for (const Hold& hold : lane.holds) {
-    add_ticket(rank, hold.until);
-  }
-}
-
-// What has finished by the time of the rank's host delays nothing any more.
-void WorldState::add_tickets(const RankState& rank, const LaneState& lane) {
-  const Time host = rank.lanes.front()->host;
-  const TicketRing& tickets = lane.tickets;
-  add(tickets.in_flight());
-  for (uint32_t sequence = tickets.low_water(); sequence < tickets.next(); ++sequence) {
-    const TicketState& state = tickets.state(sequence);
-    add(state.open_parts);
-    if (state.known()) {
-      add(std::max(state.finish, host));
-    } else {
-      add(state.finish == Time{} ? 0 : 1);  // no part of it has finished, or some have
-      add(state.finish == Time{} ? origin_ : state.finish);
-    }
-    Waiters& waiters = world_.in_flight.waiters_;
-    for (uint32_t node = state.waiters; node != no_index; node = waiters[node].next) {
-      const Waiters::Waiter& waiter = waiters[node];
-      if (!waiter.is_lane) {
-        add(waiter.generation);  // its order
-        add_part(waiter.target);
-        continue;
-      }
-      const LaneState& waiting = lane_at(world_.ranks, waiter.target);
-      if (waiting.waiting && waiting.generation == waiter.generation) {
-        add(waiting.lane.id().value);
-      }
-    }
-    end_list();
-  }
 }
 
 // A tail that its lane has forgotten holds up the next operation as little as one that is known to
 // have finished before (InFlight::depend_on).
 void WorldState::add_streams(const RankState& rank, Time host) {
   for (const StreamState& stream : rank.streams) {
-    const bool is_past = !stream.known && stream.tail &&
-                         rank.lanes[stream.tail.lane.value]->tickets.retired(stream.tail.sequence);
+    const bool has_ended = !stream.known && stream.tail && is_past(rank, stream.tail);
     add(int64_t{stream.id.value});
-    add(stream.known || is_past ? 1 : 0);
-    if (stream.known || is_past) {
-      add(is_past ? host : std::max(stream.finish, host));
+    add(stream.known || has_ended ? 1 : 0);
+    if (stream.known || has_ended) {
+      add(has_ended ? host : std::max(stream.finish, host));
     } else {
       add_ticket(rank, stream.tail);
     }

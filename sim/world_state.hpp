@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -45,8 +46,13 @@ class WorldState {
   void add_part(uint32_t index);
   void add_ticket(const RankState& rank, Ticket ticket);
   bool add_rank(const RankState& rank, int32_t level);
+  Time clock_of(const RankState& rank, const LaneState& lane) const;
+  Time earliest_clock(const RankState& rank) const;
+  bool is_past(const RankState& rank, Ticket ticket) const;
+  static std::optional<int64_t> promise_of(const RankState& rank, Ticket ticket);
+  bool add_lane_beside(const RankState& rank, const LaneState& lane);
   void add_lane(const RankState& rank, const LaneState& lane);
-  void add_tickets(const RankState& rank, const LaneState& lane);
+  void add_tickets(const RankState& rank, const LaneState& lane, Time host);
   void add_streams(const RankState& rank, Time host);
   void add_launched(const LaunchQueue& launched, Time host);
   void add_memory(const BufferTable& buffers);
@@ -61,6 +67,7 @@ class WorldState {
   Time origin_{};
   std::vector<uint32_t> flows_;                       ///< under way, in the order of their ends
   std::unordered_map<uint32_t, int64_t> flow_place_;  ///< in flows_
+  std::unordered_map<uint16_t, int64_t> counts_;      ///< LaneMemory::count of the first, by lane
 };
 
 }  // namespace lockstep::sim

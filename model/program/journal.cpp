@@ -144,6 +144,20 @@ void Journal::append(int32_t rank, LaneId lane, const Row& row) {
   }
 }
 
+// A lane that came after all that was left out repeats nothing of it.
+std::span<const RepeatedRows> Journal::repeated_on(int32_t rank, int32_t lane) const {
+  const auto at = static_cast<size_t>(rank);
+  if (repeated.empty()) {
+    return {};
+  }
+  if (lane == 0) {
+    return repeated[at];
+  }
+  const auto beside = static_cast<size_t>(lane - 1);
+  return beside < repeated_beside[at].size() ? std::span(repeated_beside[at][beside])
+                                             : std::span<const RepeatedRows>();
+}
+
 std::vector<int64_t> times_repeated(std::span<const RepeatedRows> repeated,
                                     const std::function<int64_t(const RepeatedRows&)>& count) {
   std::vector<int64_t> times(repeated.size(), 0);

@@ -43,7 +43,7 @@ struct Membership {
   uint64_t communicator = 0;  ///< the same for all members of one communicator
   MemberList members{};       ///< one list for all ranks that made the group
 };
-/// Periods that a world has left out: they repeat, on lane 0 of a rank, the rows of an earlier
+/// Periods that a world has left out: they repeat, on a lane of a rank, the rows of an earlier
 /// period. Times of later rows count them.
 struct RepeatedRows {
   int64_t row = 0;      ///< before which they were left out
@@ -94,8 +94,13 @@ class Journal {
   std::map<uint8_t, std::string> stream_names;
   /// The groups that each rank made: index = GroupId; index 0, the world, stays empty.
   ByRank<std::vector<Membership>> groups;
-  /// By rank, in the order in which they were left out. Empty: nothing was, on any rank.
+  /// By rank, in the order in which they were left out: rows of its lane 0. Empty: nothing was, on
+  /// any rank.
   ByRank<std::vector<RepeatedRows>> repeated;
+  /// By rank and lane, from lane 1 on: the same entries, with the rows of that lane.
+  ByRank<std::vector<std::vector<RepeatedRows>>> repeated_beside;
+  /// The entries of a lane.
+  std::span<const RepeatedRows> repeated_on(int32_t rank, int32_t lane) const;
   /// An operation in the lane of `rank`, which may be that of another rank with neighbours of its
   /// own: with the neighbour that `rank` names. After name_own_groups().
   Row meant_by(int32_t rank, Row row) const;

@@ -9,6 +9,8 @@
 
 namespace lockstep {
 
+class DescribedLane;
+
 /// One host thread of one rank: a stack of coroutines and the loop that resumes the innermost. The
 /// world owns lanes and calls `resume`; nothing resumes a lane from within a lane.
 class Lane {
@@ -37,6 +39,12 @@ class Lane {
     }
   }
 
+  /// A lane beside the first of its rank whose program can be described, by what lives as long as
+  /// it.
+  void is_described_by(const DescribedLane& description) { description_ = &description; }
+  /// Null: nothing describes it.
+  const DescribedLane* description() const { return description_; }
+
   /// Called by an awaiter that has asked the world to resume this lane.
   void wait() { waiting_ = true; }
 
@@ -57,6 +65,7 @@ class Lane {
   RankId rank_;
   LaneId id_;
   bool waiting_ = false;
+  const DescribedLane* description_ = nullptr;
   Program program_;
   std::coroutine_handle<> top_;
   detail::PromiseBase* top_promise_ = nullptr;

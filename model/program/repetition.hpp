@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/core/buffer.hpp"
 #include "model/core/ids.hpp"
 #include "model/core/units.hpp"
 
@@ -18,6 +19,21 @@ inline constexpr int32_t period_levels = 2;
 struct ProgramMemory {
   std::vector<int64_t> numbers;
   std::vector<Ticket> tickets;
+};
+
+/// What a host thread beside the first of its rank acts by, where it stands now.
+struct LaneMemory : ProgramMemory {
+  std::vector<Slice> values;  ///< that it is going to read
+  /// What it counts as the threads with its number do on all ranks: only differences matter.
+  int64_t count = 0;
+};
+
+/// Knows where such a thread stands, at any time while that waits.
+class DescribedLane {
+ public:
+  virtual ~DescribedLane() = default;
+  /// Nothing: what the thread does next follows from more than this.
+  virtual std::optional<LaneMemory> memory() const = 0;
 };
 
 /// Periods in a row that were run, and what is left out repeats. Or entries of the same list, from

@@ -106,6 +106,9 @@ class Strategy {
   /// So many steps and forwards were left out.
   virtual void leave_out(int64_t /*steps*/, int64_t /*forwards*/) {}
 
+  /// Adds what else it keeps from one step to the next and acts by.
+  virtual void remember(ProgramMemory& /*memory*/) const {}
+
   /// The mean loss of the last forward: one element, on the first device.
   virtual Slice loss() const = 0;
   /// Tickets that later readers of the loss must wait for.

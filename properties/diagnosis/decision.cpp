@@ -96,9 +96,7 @@ Decisions::Decisions(const Journal& journal, int32_t rank, int32_t lane) {
       turns.push_back(decisions_.size() - 1);
     }
   });
-  const bool has_left_out = lane == 0 && !journal.repeated.empty();
-  number_batches(has_left_out ? journal.repeated[static_cast<size_t>(rank)]
-                              : std::span<const RepeatedRows>());
+  number_batches(journal.repeated_on(rank, lane));
 }
 
 // Of a loop that ends within a period, whole passes are left out, else batches of one.

@@ -12,18 +12,15 @@ namespace lockstep {
 
 namespace {
 
-// Rows of the first lane with which an operation begins, as a simulation that left steps out has
-// them: so many more there were.
-int64_t operations_left_out(const Journal& journal, int32_t rank,
+// Rows of a lane with which an operation begins, as a simulation that left steps out has them: so
+// many more there were.
+int64_t operations_left_out(const Journal& journal, int32_t rank, int32_t lane,
                             const std::vector<int64_t>& rows) {
-  if (journal.repeated.empty()) {
-    return 0;
-  }
   const auto before = [&rows](int64_t row) {
     return std::ranges::lower_bound(rows, row) - rows.begin();
   };
   const std::vector<int64_t> times =
-      times_repeated(journal.repeated[static_cast<size_t>(rank)],
+      times_repeated(journal.repeated_on(rank, lane),
                      [&](const RepeatedRows& all) { return before(all.end) - before(all.begin); });
   return std::accumulate(times.begin(), times.end(), int64_t{0});
 }
@@ -52,7 +49,7 @@ LastOperation last_operation(const Journal& journal, int32_t rank) {
       }
     });
     last.count += std::ssize(begin_operations);
-    last.count += lane == 0 ? operations_left_out(journal, rank, begin_operations) : 0;
+    last.count += operations_left_out(journal, rank, lane, begin_operations);
   }
   return last;
 }

@@ -12,6 +12,7 @@
 
 #include "properties/diagnosis/shrink.hpp"
 #include "rehearsal/elastic/kept_checkpoints.hpp"
+#include "rehearsal/explore/drawn_orders.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/explore/unknown_choices.hpp"
 #include "rehearsal/findings/invariants.hpp"
@@ -23,22 +24,11 @@ namespace lockstep::cli {
 namespace {
 
 constexpr int32_t late_ranks_max = 16;
-constexpr uint64_t drawn_orders = 8;
 // Once an error is found, this many further schedules look for others.
 constexpr int64_t schedules_after_error = 64;
 constexpr size_t choices_tried_in_turn = 6;  // 2^6 schedules
 // Two longer runs at once would take much memory.
 constexpr int64_t operations_ahead_max = 2'000'000;
-
-// Fewer of a long run: no step of a drawn order is left out.
-uint64_t orders_drawn_of(const OneRun& run) {
-  constexpr int64_t most_operations = 150'000;  // in all of them, about a second
-  const Journal& journal = *run.result.journal;
-  const int64_t own =
-      run.result.operations / std::max(1, journal.ranks()) * std::ssize(journal.own_ranks());
-  return static_cast<uint64_t>(
-      std::clamp<int64_t>(most_operations / std::max<int64_t>(1, own), 1, drawn_orders));
-}
 
 using Key = std::tuple<std::vector<uint32_t>, uint32_t, std::vector<uint32_t>, bool>;
 
@@ -266,10 +256,12 @@ class Explorer {
       }
     }
     const bool is_large = !lanes_ && journal.ranks() > late_ranks_max;
-    drawn_ = is_large ? 1 : orders_drawn_of(run);
-    for (uint64_t seed = 1; (lanes_ || takes_first_) && seed <= drawn_; ++seed) {
+    drawn_ = drawn_orders_of(run);
+    drawn_.orders = is_large ? 1 : drawn_.orders;
+    for (uint64_t seed = 1; (lanes_ || takes_first_) && seed <= drawn_.orders; ++seed) {
       Schedule schedule;
       schedule.tie_seed = seed;
+      schedule.drawn_before = drawn_.before;
       queue_.push_back(schedule);
     }
   }
@@ -354,12 +346,12 @@ class Explorer {
     }
     if (lanes_) {
       explored_.ways.push_back(fmt::format(
-          "{} of host threads", plural(static_cast<int64_t>(drawn_), "random interleaving")));
+          "{} of host threads{}", plural(drawn_.count(), "random interleaving"), drawn_.among()));
       explored_.left_out.push_back("other interleavings of host threads");
     }
     if (takes_first_) {
-      explored_.ways.push_back(fmt::format("{} of messages that come at the same time",
-                                           plural(static_cast<int64_t>(drawn_), "random order")));
+      explored_.ways.push_back(fmt::format("{} of messages that come at the same time{}",
+                                           plural(drawn_.count(), "random order"), drawn_.among()));
       explored_.left_out.push_back("other orders in which messages come");
     }
     if (!explored_.complete && first_error_ != 0 && !queue_.empty()) {
@@ -384,7 +376,7 @@ class Explorer {
   bool lanes_ = false;
   bool any_source_ = false;
   bool takes_first_ = false;
-  uint64_t drawn_ = 0;  ///< orders
+  DrawnOrders drawn_;
   bool unknowns_ = false;
   std::optional<Ahead> ahead_;  ///< the run of the schedule that was next in the queue
 };

@@ -90,15 +90,12 @@ class Edges {
   std::vector<Edge> edges_;
 };
 
-/// What repeats the rows of lane 0. Rows between two places where periods begin or end are repeated
+/// What repeats the rows of a lane. Rows between two places where periods begin or end are repeated
 /// alike.
 class RepetitionsOfRows {
  public:
-  RepetitionsOfRows(const Journal& journal, int32_t rank) {
-    if (journal.repeated.empty()) {
-      return;
-    }
-    all_ = journal.repeated[static_cast<size_t>(rank)];
+  RepetitionsOfRows(const Journal& journal, int32_t rank, int32_t lane)
+      : all_(journal.repeated_on(rank, lane)) {
     for (const RepeatedRows& rows : all_) {
       borders_.push_back(rows.begin);
       borders_.push_back(rows.end);
@@ -148,7 +145,7 @@ std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Tim
   for (int32_t number = 0; number < journal.lanes(rank); ++number) {
     const LaneJournal& lane = journal.lane(rank, number);
     int64_t index = 0;
-    RepetitionsOfRows repetitions(journal, rank);
+    RepetitionsOfRows repetitions(journal, rank, number);
     lane.for_each([&](const Row& row) {
       const std::optional<Activity::Kind> activity = activity_of(row);
       const int64_t at = index++;
@@ -159,8 +156,7 @@ std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Tim
       if (done.outcome != Outcome::ok || done.issue >= end) {
         return;
       }
-      const std::span<const Repeated> repeated =
-          number == 0 ? repetitions.of(at) : std::span<const Repeated>();
+      const std::span<const Repeated> repeated = repetitions.of(at);
       edges.add(*activity, done.start, done.finish, repeated);
       if (*activity == Activity::communication) {
         edges.add(Activity::waiting, done.issue, done.start, repeated);

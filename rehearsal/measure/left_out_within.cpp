@@ -7,12 +7,12 @@ namespace lockstep::cli {
 
 namespace {
 
-void add_rows(std::span<const RepeatedRows> repeated, int64_t entry, int64_t times,
+void add_rows(std::span<const RepeatedRows> repeated, int32_t lane, int64_t entry, int64_t times,
               std::vector<RowsAgain>& again) {
   const RepeatedRows& rows = repeated[static_cast<size_t>(entry)];
-  again.push_back({rows.begin, rows.end, times * rows.periods});
+  again.push_back({rows.begin, rows.end, times * rows.periods, lane});
   for (int64_t inner = rows.first_inner; inner < rows.end_inner; ++inner) {
-    add_rows(repeated, inner, times * rows.periods, again);
+    add_rows(repeated, lane, inner, times * rows.periods, again);
   }
 }
 
@@ -34,7 +34,12 @@ std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
     const RepeatedRows& each = repeated[static_cast<size_t>(entry)];
     if (rows.begin <= each.row && each.row < rows.end &&
         steps_in[static_cast<size_t>(entry)] == 0) {
-      add_rows(repeated, entry, 1, again);
+      for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+        const std::span<const RepeatedRows> on_lane = journal.repeated_on(rank, lane);
+        if (entry < std::ssize(on_lane)) {
+          add_rows(on_lane, lane, entry, 1, again);
+        }
+      }
     }
   }
   return again;

@@ -8,7 +8,7 @@
 namespace lockstep::cli {
 
 /// What a simulation has left out between the beginning and the end of a step, as a validation is
-/// that stands in it, and how often each of these rows of lane 0 was taken so. Where whole steps
+/// that stands in it, and how often each of these rows was taken so. Where whole steps
 /// were left out, nothing of theirs belongs to this one.
 std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
                                        const std::vector<StepMark>& steps, const RowRange& rows);

@@ -25,8 +25,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// What of a simulation may stand for more of its kind. A run sets to false what it found to be
-/// wrong.
+/// What of a simulation may stand for more of its kind; false once a run found it to be wrong.
 struct Folding {
   bool links = true;    ///< those of nodes that are alike
   bool columns = true;  ///< of neighbours that are alike
@@ -123,6 +122,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.communication = &costs.pricing();
   simulation.launch_overhead = costs.launch_overhead;
   simulation.tie_seed = request.schedule.tie_seed;
+  simulation.drawn_before = request.schedule.drawn_before;
   simulation.any_source_choices = request.schedule.sources;
   simulation.any_source_last = request.schedule.sources_last;
   simulation.any_source_alternatives = &run.source_alternatives;

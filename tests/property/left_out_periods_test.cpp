@@ -49,15 +49,12 @@ void shift(Completion& completion, Time by) {
   completion.finish += by;
 }
 
-// What the rank's first lane did, with what was left out put back.
-std::vector<Done> rows_of(const Journal& journal, int32_t rank) {
+// What a lane of the rank did, with what was left out put back.
+std::vector<Done> rows_of(const Journal& journal, int32_t rank, int32_t number) {
   std::vector<Done> done;
   std::vector<size_t> place;  // of each row of the journal
-  const LaneJournal& lane = journal.lane(rank, 0);
-  std::vector<RepeatedRows> repeated;
-  if (!journal.repeated.empty()) {
-    repeated = journal.repeated[static_cast<size_t>(rank)];
-  }
+  const LaneJournal& lane = journal.lane(rank, number);
+  const std::span<const RepeatedRows> repeated = journal.repeated_on(rank, number);
   size_t next = 0;
   std::vector<size_t> before;  // what each entry puts back, how much was there
   const auto put_back = [&] {
@@ -179,6 +176,18 @@ void expect_same_ends_of_steps(const Journal& journal, const Journal& of_whole) 
   }
 }
 
+void expect_same_lane(const Journal& journal, const Journal& of_whole, int32_t rank, int32_t lane) {
+  const std::vector<Done> rows = rows_of(journal, rank, lane);
+  const std::vector<Done> rows_of_whole = rows_of(of_whole, rank, lane);
+  for (size_t row = 0; row < std::min(rows.size(), rows_of_whole.size()); ++row) {
+    if (!are_same(rows[row], rows_of_whole[row])) {
+      RC_FAIL(fmt::format("rank {}, lane {}, row {}: {}; without leaving out: {}", rank, lane, row,
+                          text_of(rows[row]), text_of(rows_of_whole[row])));
+    }
+  }
+  RC_ASSERT(rows.size() == rows_of_whole.size());
+}
+
 void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
   RC_ASSERT(run.result.total_time == whole.result.total_time);
   RC_ASSERT(run.result.hung == whole.result.hung);
@@ -186,15 +195,10 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
   RC_ASSERT(run.result.struck_faults == whole.result.struck_faults);
   for (int32_t rank = 0; rank < whole.result.journal->ranks(); ++rank) {
     const auto at = static_cast<size_t>(rank);
-    const std::vector<Done> rows = rows_of(*run.result.journal, rank);
-    const std::vector<Done> rows_of_whole = rows_of(*whole.result.journal, rank);
-    for (size_t row = 0; row < std::min(rows.size(), rows_of_whole.size()); ++row) {
-      if (!are_same(rows[row], rows_of_whole[row])) {
-        RC_FAIL(fmt::format("rank {}, row {}: {}; without leaving out: {}", rank, row,
-                            text_of(rows[row]), text_of(rows_of_whole[row])));
-      }
+    RC_ASSERT(run.result.journal->lanes(rank) == whole.result.journal->lanes(rank));
+    for (int32_t lane = 0; lane < whole.result.journal->lanes(rank); ++lane) {
+      expect_same_lane(*run.result.journal, *whole.result.journal, rank, lane);
     }
-    RC_ASSERT(rows.size() == rows_of_whole.size());
     const RankLog& log = run.preparation.log->ranks[at];
     const RankLog& log_of_whole = whole.preparation.log->ranks[at];
     RC_ASSERT(log.steps == log_of_whole.steps);
@@ -267,6 +271,10 @@ void count_case(const LongTraining& training, const cli::OneRun& run, Distributi
   if (counts_steps(training) && !run.result.journal->repeated.empty()) {
     distribution.count("left out between changes of the strategy");
   }
+  if (training.strategy.find("Horovod") != std::string::npos) {
+    distribution.count(run.result.journal->repeated.empty() ? "Horovod"
+                                                            : "left out beside a thread");
+  }
   const std::string& why_not = run.preparation.repetition.why_not;
   const bool has_left_out = !run.result.journal->repeated.empty();
   if (has_left_out && training.more.find("lr_scheduler") != std::string::npos) {
@@ -325,6 +333,7 @@ TEST_CASE("what is left out is what would have happened") {
   CHECK(distribution.share("left out") >= 0.2);
   CHECK(distribution.share("left out between stages") > 0);
   CHECK(distribution.share("left out between changes of the strategy") > 0);
+  CHECK(distribution.share("left out beside a thread") > 0);
   CHECK(distribution.share("left out beside a scheduler") > 0);
   CHECK(distribution.share("left out between decisions by counters") > 0);
   CHECK(distribution.share("left out around faults") > 0);

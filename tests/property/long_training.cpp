@@ -156,6 +156,22 @@ void count_steps(LongTraining& training) {
   }
 }
 
+// Gradients are averaged by a thread of each rank, which goes on beside the steps.
+void negotiate(LongTraining& training) {
+  training.ranks = *rc::gen::element(2, 3, 4);
+  training.more = "versions: {lightning: \"1.9\"}\n";
+  const std::string arguments =
+      one_of({"", "", "compression: fp16", "num_groups: 2", "backward_passes_per_step: 2",
+              "op: sum", "gradient_predivide_factor: 2.0", "op: adasum",
+              "process_sets: [[0, 1], [2, 3]]", "process_sets: [[1, 2]]", "cache_capacity: 0",
+              "cache_capacity: 3"}) +
+      one_of({"", "", ", fusion_threshold_mb: 0.0001", ", fusion_threshold_mb: 0.00002"}) +
+      one_of({"", "", ", cycle_time_ms: 0.02", ", cycle_time_ms: 3.3"});
+  training.ranks = arguments.find("process_sets") == std::string::npos ? training.ranks : 4;
+  training.strategy =
+      "{HorovodStrategy: {" + arguments.substr(arguments.starts_with(", ") ? 2 : 0) + "}}";
+}
+
 // Steps begin while messages of the step before are under way.
 void go_through_stages(LongTraining& training) {
   training.layers =
@@ -276,7 +292,9 @@ rc::Gen<LongTraining> long_trainings() {
       training.trainer += one_of({"", "", ", check_val_every_n_epoch: 2", ", val_check_interval: 4",
                                   ", val_check_interval: 0.5"});
     }
-    if (on_gpus && *rc::gen::element(true, false, false, false)) {
+    if (*rc::gen::element(true, false, false, false, false)) {
+      negotiate(training);
+    } else if (on_gpus && *rc::gen::element(true, false, false)) {
       go_through_stages(training);
     } else if (on_gpus && *rc::gen::element(true, false)) {
       count_steps(training);

@@ -26,16 +26,21 @@ class EdgeCollector {
     for (size_t at = 0; at < std::min(stretches.size(), seen_by.size()); ++at) {
       by_end_.push_back(at);
     }
-    std::ranges::stable_sort(by_end_, {}, [this](size_t at) { return stretches_[at].rows.end; });
   }
 
-  void add_lane(const LaneJournal& lane, bool is_first) {
+  /// `repeated`: the stretches as rows of the lane, or none.
+  void add_lane(const LaneJournal& lane, std::span<const RepeatedRows> repeated) {
+    for (size_t at = 0; at < std::min(repeated.size(), stretches_.size()); ++at) {
+      stretches_[at].rows = repeated[at];
+    }
+    std::ranges::stable_sort(by_end_, {}, [this](size_t at) { return stretches_[at].rows.end; });
+    next_ = 0;
     int64_t index = 0;
     lane.for_each([&](const Row& row) {
       if (const std::optional<Activity::Kind> kind = activity_of(row)) {
         const Completion done = lane.completion(row.sequence);
         if (done.outcome == Outcome::ok) {
-          add(row, *kind, done, is_first ? index : -1);
+          add(row, *kind, done, repeated.empty() ? -1 : index);
         }
       }
       ++index;
@@ -104,7 +109,7 @@ class EdgeCollector {
 
   const Journal& journal_;
   int32_t as_;
-  const std::vector<LeftOutStretch>& stretches_;
+  std::vector<LeftOutStretch> stretches_;  ///< with the rows of the lane
   const std::vector<LeftOutStretch>& seen_by_;
   std::vector<size_t> by_end_;  ///< stretches that another rank has as well
   size_t next_ = 0;             ///< the first stretch behind the row
@@ -139,7 +144,7 @@ std::vector<MomentEdge> edges_of_rank(const Journal& journal, int32_t rank, int3
                                       const std::vector<LeftOutStretch>& seen_by) {
   EdgeCollector collector(journal, as, stretches, seen_by);
   for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
-    collector.add_lane(journal.lane(rank, lane), lane == 0);
+    collector.add_lane(journal.lane(rank, lane), journal.repeated_on(rank, lane));
   }
   return std::move(collector.edges);
 }

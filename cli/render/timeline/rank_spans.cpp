@@ -98,7 +98,7 @@ class RankCollector {
     begin_left_out(number);
     lane.for_each([&](const Row& row) {
       ++index;
-      leave_out_before(index, host);
+      number == 0 ? leave_out_before(index, host) : leave_out_beside(index, host);
       if (row.row == RowKind::allocate || row.row == RowKind::release) {
         memory_changed_ = count_memory(row) || memory_changed_;
         return;
@@ -129,10 +129,11 @@ class RankCollector {
   }
 
   void begin_left_out(int32_t lane) {
-    left_out_ = lane > 0 || journal_.repeated.empty()
-                    ? std::span<const RepeatedRows>()
-                    : journal_.repeated[static_cast<size_t>(rank_)];
+    left_out_ = journal_.repeated_on(rank_, lane);
     next_left_out_ = 0;
+    if (lane > 0) {
+      return;
+    }
     for (const RepeatedRows& rows : left_out_) {
       steps_at_.emplace(std::pair(rows.begin, rows.first_inner), 0);
       steps_at_.emplace(std::pair(rows.end, rows.end_inner), 0);
@@ -163,7 +164,18 @@ class RankCollector {
       const int64_t before = steps_at_[{rows.begin, rows.first_inner}];
       const int64_t steps = (steps_at_[{rows.end, rows.end_inner}] - before) * rows.periods;
       phases.leave_out(steps);
+      steps_left_out_.push_back(steps);
       host.leave_out(steps, rows.period * rows.periods);
+    }
+  }
+
+  // Another thread was beside what the first one has left out.
+  void leave_out_beside(int64_t index, HostSpans& host) {
+    for (; next_left_out_ < left_out_.size() && left_out_[next_left_out_].row == index;
+         ++next_left_out_) {
+      const RepeatedRows& rows = left_out_[next_left_out_];
+      add_group();
+      host.leave_out(steps_left_out_[next_left_out_], rows.period * rows.periods);
     }
   }
 
@@ -274,6 +286,7 @@ class RankCollector {
   size_t next_left_out_ = 0;
   /// By where a period that is repeated begins or ends: the row, and the entries before it.
   std::map<std::pair<int64_t, int64_t>, int64_t> steps_at_;
+  std::vector<int64_t> steps_left_out_;                     ///< by entry
   std::vector<Span> group_;                                 ///< parts of the ticket at hand
   std::map<int32_t, std::pair<Bytes, int32_t>> allocated_;  ///< size and purpose
   bool memory_changed_ = false;

@@ -230,6 +230,7 @@ void Training::remember(ProgramMemory& memory) const {
   if (!program_.trainer.automatic_optimization) {  // a step may end several batches after it began
     memory.numbers.push_back(batches_.tally().since_update().batches);
   }
+  strategy_->remember(memory);
   interpreter_.tensors().remember(memory);
   if (results != nullptr) {
     results->remember(memory);

@@ -1,7 +1,9 @@
 // What time it is in the simulated world, and what comes next.
 #include "sim/agenda.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <vector>
 
 namespace agenda_test {
 
@@ -29,6 +31,30 @@ TEST_CASE("an agenda gives the earliest first, of equal times what was pushed fi
   agenda.pop();
   CHECK(agenda.empty());
   CHECK(agenda.now() == 2_us);
+}
+
+// Of eight events one order in 40,320 is that in which they were pushed.
+TEST_CASE("an agenda draws the order of what happens at the same time, up to a time") {
+  Agenda agenda(3, 5_us);
+  const auto order_at = [&agenda](Time time) {
+    for (uint32_t index = 0; index < 8; ++index) {
+      agenda.push(time, Agenda::Kind::lane, index);
+    }
+    std::vector<uint32_t> order;
+    while (!agenda.empty()) {
+      order.push_back(agenda.pop().index);
+    }
+    return order;
+  };
+  const std::vector<uint32_t> as_pushed = {0, 1, 2, 3, 4, 5, 6, 7};
+  CHECK(agenda.draws());
+  const std::vector<uint32_t> drawn = order_at(4_us);
+  CHECK(drawn != as_pushed);
+  CHECK(std::ranges::is_permutation(drawn, as_pushed));
+  CHECK(agenda.draws());
+  CHECK(order_at(5_us) == as_pushed);
+  CHECK_FALSE(agenda.draws());
+  CHECK_FALSE(Agenda(std::nullopt).draws());
 }
 
 TEST_CASE("an entry of an agenda knows its generation by 28 bits") {

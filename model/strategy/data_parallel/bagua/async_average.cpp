@@ -51,7 +51,24 @@ void AsyncAverage::serve(Rank& rank, Shared& shared) {
   shared.has_snapshot = !shared.has_snapshot;
 }
 
-Program AsyncAverage::wait_for_training(Rank& rank, std::shared_ptr<Shared> shared) {
+// That training ends is seen once, and no step comes behind it.
+std::optional<LaneMemory> AsyncAverage::Shared::memory() const {
+  if (stands == Stands::elsewhere || over || asks) {
+    return std::nullopt;
+  }
+  LaneMemory memory;
+  memory.numbers = {static_cast<int64_t>(stands), has_snapshot ? 1 : 0, waits ? 1 : 0};
+  for (const Bytes bytes : exchanged) {
+    memory.numbers.push_back(bytes.count());
+  }
+  memory.tickets = {waiting, served, done};
+  if (stands == Stands::negotiating) {
+    memory.values.push_back(flag);
+  }
+  return memory;
+}
+
+Program AsyncAverage::wait_for_training(Rank& rank, std::shared_ptr<Shared> shared, Stands as) {
   const bool alone = rank.choose(site_id(bagua_sites::serve), ChoiceKind::settle_any, 2,
                                  shared->over ? 1 : 0) != 0;
   if (alone) {
@@ -60,7 +77,9 @@ Program AsyncAverage::wait_for_training(Rank& rank, std::shared_ptr<Shared> shar
   } else {
     shared->waits = true;
     rank.fulfil(shared->waiting);
+    shared->stands = as;
     co_await rank.settle(shared->served);
+    shared->stands = Stands::elsewhere;
   }
 }
 
@@ -74,7 +93,9 @@ Task<bool> AsyncAverage::all_ask_to_end(Rank& rank, std::shared_ptr<Shared> shar
   rank.write(shared->flag, Values::of(DType::uint8, {static_cast<double>(asks)}));
   const Ticket negotiated = rank.all_reduce(shared->group, shared->flag, Reduction::min,
                                             {thread_stream, {}, site_id(negotiate)});
+  shared->stands = Stands::negotiating;
   co_await rank.settle(negotiated);
+  shared->stands = Stands::elsewhere;
   co_return rank.read(shared->flag).number(0) != 0;
 }
 
@@ -84,13 +105,15 @@ Program AsyncAverage::average_again_and_again(Rank& rank, std::shared_ptr<Shared
     if (is_last) {
       break;
     }
-    co_await wait_for_training(rank, shared);
+    co_await wait_for_training(rank, shared, Stands::wants_snapshot);
     const Ticket summed =
         rank.all_reduce(shared->group, shared->sum, Reduction::sum,
                         {thread_stream, {shared->done}, site_id(average_snapshots)});
     shared->exchanged.push_back(shared->sum.bytes());
+    shared->stands = Stands::averaging;
     co_await rank.settle(summed);
-    co_await wait_for_training(rank, shared);
+    shared->stands = Stands::elsewhere;
+    co_await wait_for_training(rank, shared, Stands::wants_update);
     const Ticket slept = rank.host(shared->interval, site_id(interval));
     co_await rank.settle(slept);
   }
@@ -102,7 +125,8 @@ Program AsyncAverage::forward_begins(Rank& rank, bool training) {
     co_return;
   }
   if (!std::exchange(is_running_, true)) {
-    rank.start_lane(average_again_and_again(rank, shared_));
+    Lane& thread = rank.start_lane(average_again_and_again(rank, shared_));
+    thread.is_described_by(*shared_);
     co_return;
   }
   const bool serves = co_await serves_now(rank);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,12 @@ class AsyncAverage final : public BaguaExchange {
   std::vector<Bytes> take_exchanged_bytes() override;
 
  private:
+  /// Which wait the thread is in. `elsewhere`: one of those that are not described.
+  enum class Stands : uint8_t { elsewhere, negotiating, wants_snapshot, averaging, wants_update };
   /// What training and the thread of a rank share.
-  struct Shared {
+  struct Shared final : DescribedLane {
+    std::optional<LaneMemory> memory() const override;
+
     Slice weights;
     Slice snapshot;
     Slice sum;
@@ -50,10 +55,11 @@ class AsyncAverage final : public BaguaExchange {
     Ticket ended;
     Ticket done;  ///< what serving has submitted
     std::vector<Bytes> exchanged;
+    Stands stands = Stands::elsewhere;
   };
 
   static Program average_again_and_again(Rank& rank, std::shared_ptr<Shared> shared);
-  static Program wait_for_training(Rank& rank, std::shared_ptr<Shared> shared);
+  static Program wait_for_training(Rank& rank, std::shared_ptr<Shared> shared, Stands as);
   static Task<bool> all_ask_to_end(Rank& rank, std::shared_ptr<Shared> shared);
   static void serve(Rank& rank, Shared& shared);
   Task<bool> serves_now(Rank& rank);

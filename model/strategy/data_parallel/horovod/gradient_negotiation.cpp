@@ -141,6 +141,29 @@ Program GradientNegotiation::finish(Rank& rank) {
   }
 }
 
+void GradientNegotiation::remember(ProgramMemory& memory) const {
+  std::vector<int64_t> counted;
+  for (size_t index = 0; index < passes_left_.size(); ++index) {
+    if (passes_left_[index] != options_.passes_per_step || handed_over_[index]) {
+      counted.insert(counted.end(), {static_cast<int64_t>(index), passes_left_[index],
+                                     handed_over_[index] ? 1 : 0});
+      memory.tickets.push_back(done_[index]);
+    }
+  }
+  std::vector<int64_t>& numbers = memory.numbers;
+  numbers.push_back(std::ssize(counted));
+  numbers.insert(numbers.end(), counted.begin(), counted.end());
+  numbers.push_back(std::ssize(held_back_));
+  numbers.insert(numbers.end(), held_back_.begin(), held_back_.end());
+  for (const Group& group : groups_) {
+    numbers.push_back(static_cast<int64_t>(group.ready));
+  }
+  for (const InFlight& sent : in_flight_) {
+    numbers.insert(numbers.end(), {static_cast<int64_t>(sent.parameter), sent.narrow.elements,
+                                   sent.handle - negotiator_->handles()});
+  }
+}
+
 Program GradientNegotiation::settle(Rank&) { co_return; }  // the host has waited
 
 }  // namespace lockstep

@@ -37,6 +37,8 @@ class GradientNegotiation final : public GradientExchange {
   Program finish(Rank& rank) override;
   Program settle(Rank& rank) override;
   std::vector<Bytes> take_exchanged_bytes() override { return negotiator_->take_reduced_bytes(); }
+  /// What its hooks have counted since the last synchronize.
+  void remember(ProgramMemory& memory) const;
 
  private:
   struct InFlight {

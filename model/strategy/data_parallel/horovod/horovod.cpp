@@ -293,6 +293,17 @@ Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
 // A rank whose data have ended goes on to the join of teardown.
 Task<bool> Horovod::join(Rank&) { co_return false; }
 
+// What the threads of the engine do is theirs to say.
+void Horovod::remember(ProgramMemory& memory) const {
+  memory.numbers.push_back(backwards_);
+  for (const std::shared_ptr<Negotiator>& each : {negotiator_, of_set_}) {
+    memory.numbers.push_back(each && each->is_running() ? 1 : 0);
+  }
+  if (exchange_) {
+    exchange_->remember(memory);
+  }
+}
+
 // Rank 0 coordinates the others, which tell it the same; the first rank of a set those of the set.
 // Adasum pairs ranks.
 std::vector<int64_t> Horovod::kinds_of_ranks(const RanksOfRun& run) {

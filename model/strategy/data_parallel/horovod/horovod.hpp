@@ -40,6 +40,7 @@ class Horovod final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Task<bool> join(Rank& rank) override;
   Program teardown(Rank& rank) override;
+  void remember(ProgramMemory& memory) const override;
 
   Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) override;
   Program barrier(Rank& rank, SiteId site) override;

@@ -17,6 +17,8 @@ class Coordinator {
   void add(int32_t rank, const TensorRequest& request);
   /// What is ready, in the order in which it became so; at last the join of all.
   std::vector<TensorResponse> take_ready();
+  /// No rank waits for others, and none has joined.
+  bool is_empty() const { return asked_.empty() && joined_.empty(); }
 
  private:
   struct Asked {

@@ -84,11 +84,12 @@ Program Negotiator::start(Rank& rank) {
   }
   is_running_ = true;
   closes_ = shut_down_ = false;
-  ended_ = rank.promise();
+  ended_ = {};
   // The thread may outlive the strategy that started it.
-  rank.start_lane([](std::shared_ptr<Negotiator> own, Rank& on) -> Program {
+  Lane& thread = rank.start_lane([](std::shared_ptr<Negotiator> own, Rank& on) -> Program {
     co_await own->run(on);
   }(shared_from_this(), rank));
+  thread.is_described_by(*this);
 }
 
 int64_t Negotiator::submit(Rank& rank, const TensorRequest& request, const Slice& data,
@@ -117,6 +118,7 @@ Task<Slice> Negotiator::wait(Rank& rank, int64_t handle, SiteId site) {
 }
 
 Program Negotiator::stop(Rank& rank) {
+  ended_ = rank.promise();
   submit(rank, closing_request(), {}, {}, {});
   co_await rank.settle(ended_);
   runner_.release(rank);
@@ -125,6 +127,7 @@ Program Negotiator::stop(Rank& rank) {
 
 void Negotiator::abandon(Rank& rank) noexcept {
   try {
+    ended_ = rank.promise();
     submit(rank, closing_request(), {}, {}, {});
   } catch (...) {  // the world itself ends
   }
@@ -182,21 +185,27 @@ void Negotiator::fail_pending(Rank& rank) {
 Program Negotiator::take_submissions(Rank& rank) {
   const bool is_idle = pending_.empty() && !closes_;
   if (is_idle) {
-    co_await take(rank, 1);
+    stands_ = Stands::idle;
+    take_until_ = taken_ + 1;
+    co_await take(rank);
   }
   const auto found = static_cast<uint32_t>(queue_.added() - taken_);
   const uint32_t count = rank.choose(site_id(negotiation_sites::take), ChoiceKind::ready_set,
                                      most_taken, std::min(found, most_taken - 1));
-  co_await take(rank, count);
   took_something_ = is_idle || count > 0;
+  stands_ = Stands::taking;
+  take_until_ = taken_ + count;
+  co_await take(rank);
+  stands_ = Stands::elsewhere;
 }
 
-Program Negotiator::take(Rank& rank, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
+Program Negotiator::take(Rank& rank) {
+  while (taken_ < take_until_) {
     co_await rank.settle(queue_.announced(taken_));
     const TensorRequest& request = queue_.at(taken_).request;
     if (request.name.kind == RequestKind::join && request.name.number == closing) {
       closes_ = true;
+      rank.fulfil(queue_.at(taken_).carried_out);
       queue_.forget(taken_);
     } else {
       has_joined_ = has_joined_ || request.name.kind == RequestKind::join;
@@ -218,6 +227,7 @@ Program Negotiator::carry_out(Rank& rank, const std::vector<TensorResponse>& res
     item.response = response;
     if (own != pending_.end()) {
       item.submission = &queue_.at(*own);
+      item.number = *own;
       told_.erase(*own);
       pending_.erase(own);
     }
@@ -229,7 +239,9 @@ Program Negotiator::carry_out(Rank& rank, const std::vector<TensorResponse>& res
     }
   }
   const ResponseRunner::Among among{data_, members_};
+  stands_ = Stands::carrying_out;
   co_await runner_.run(rank, among, std::move(items));
+  stands_ = Stands::elsewhere;
 }
 
 // No rank had anything new, and no tensor is ready on all: another round would find the same. The
@@ -247,6 +259,7 @@ Program Negotiator::wait_for_word(Rank& rank) {
   }
   std::vector<Ticket> any = words;
   any.push_back(queue_.announced(taken_));
+  stands_ = Stands::waiting_for_word;
   co_await rank.settle_any(any, site_id(wait_for_ranks));
   for (const int32_t other : members_) {
     if (other != rank.id()) {
@@ -254,7 +267,9 @@ Program Negotiator::wait_for_word(Rank& rank) {
       words.push_back(rank.send(control_, word, other, 0, {to, {}, site_id(wait_for_ranks)}));
     }
   }
+  stands_ = Stands::giving_word;
   co_await rank.settle_all(words);
+  stands_ = Stands::elsewhere;
   rank.release(word);
   rank.release(heard);
 }

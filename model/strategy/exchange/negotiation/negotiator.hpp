@@ -30,7 +30,7 @@ struct NegotiationOptions {
 ///
 /// A process set agrees by itself, with names and a cache of its own: each has a Negotiator. A real
 /// rank has one thread, which serves all sets that the rank is in, one after the other.
-class Negotiator : public std::enable_shared_from_this<Negotiator> {
+class Negotiator : public DescribedLane, public std::enable_shared_from_this<Negotiator> {
  public:
   explicit Negotiator(const NegotiationOptions& options)
       : options_(options),
@@ -59,8 +59,23 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
   void abandon(Rank& rank) noexcept;
 
   std::vector<Bytes> take_reduced_bytes() { return runner_.take_reduced_bytes(); }
+  /// How many handles it has given.
+  int64_t handles() const { return queue_.added(); }
+
+  // Of the world.
+  std::optional<LaneMemory> memory() const override;
 
  private:
+  /// Which wait the background thread is in. `elsewhere`: one of those that are not described.
+  enum class Stands : uint8_t {
+    elsewhere,
+    idle,
+    taking,
+    agreeing,
+    carrying_out,
+    waiting_for_word,
+    giving_word
+  };
   struct Agreement {
     std::vector<size_t> hits;  ///< positions of the cache that are ready on all ranks
     bool has_uncached = false;
@@ -71,7 +86,7 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
 
   Program run(Rank& rank);
   Program take_submissions(Rank& rank);
-  Program take(Rank& rank, int64_t count);
+  Program take(Rank& rank);
   Task<Agreement> agree(Rank& rank);
   Program forget_outdated(Rank& rank);
   Program coordinate(Rank& rank, std::vector<TensorResponse>& responses);
@@ -100,7 +115,9 @@ class Negotiator : public std::enable_shared_from_this<Negotiator> {
   Ticket ended_;
 
   // Of the background thread.
+  Stands stands_ = Stands::elsewhere;
   int64_t taken_ = 0;             ///< numbers below are taken from the queue
+  int64_t take_until_ = 0;        ///< so many it is taking
   std::vector<int64_t> pending_;  ///< taken and not carried out
   std::set<int64_t> told_;        ///< of those: rank 0 knows
   bool took_something_ = false;   ///< in this cycle

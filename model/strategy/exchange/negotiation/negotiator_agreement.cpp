@@ -64,7 +64,9 @@ Task<Negotiator::Agreement> Negotiator::agree(Rank& rank) {
   }
   rank.write(bits_, own);
   const Ticket compared = rank.all_reduce(control_, bits_, Reduction::min, control(compare_bits));
+  stands_ = Stands::agreeing;
   co_await rank.settle(compared);
+  stands_ = Stands::elsewhere;
   const Values all = rank.read(bits_);
   Agreement agreed;
   agreed.has_uncached = all.integer(nothing_uncached) == 0;

@@ -1,6 +1,7 @@
 #include "model/strategy/exchange/negotiation/response_cache.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <ranges>
 
 namespace lockstep {
@@ -34,17 +35,38 @@ void ResponseCache::put(const TensorResponse& response, const TensorRequest& own
     entries_.emplace_back();
   }
   position_[own.name] = place;
-  entries_[place] = {response, own, ++uses_};
+  Entry& entry = entries_[place];
+  if (entry.response != response || entry.own != own) {
+    entry.response = response;
+    entry.own = own;
+    ++version_;
+  }
+  entry.used = ++uses_;
 }
 
 void ResponseCache::erase(const std::vector<size_t>& positions) {
   for (const size_t position : std::views::reverse(positions)) {
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(position));
   }
+  ++version_;
   position_.clear();
   for (size_t place = 0; place < entries_.size(); ++place) {
     position_[entries_[place].own.name] = place;
   }
+}
+
+void ResponseCache::add_numbers(std::vector<int64_t>& numbers) const {
+  numbers.push_back(version_);
+  std::vector<size_t> positions(entries_.size());
+  std::iota(positions.begin(), positions.end(), size_t{0});
+  std::ranges::sort(positions, {}, [this](size_t position) { return entries_[position].used; });
+  numbers.insert(numbers.end(), positions.begin(), positions.end());
+}
+
+bool ResponseCache::has_unnamed_from(int64_t number) const {
+  return std::ranges::any_of(entries_, [number](const Entry& entry) {
+    return entry.own.name.space == NameSpace::unnamed && entry.own.name.number >= number;
+  });
 }
 
 }  // namespace lockstep

@@ -26,6 +26,11 @@ class ResponseCache {
   void put(const TensorResponse& response, const TensorRequest& own);
   /// Ascending positions, the same on all ranks.
   void erase(const std::vector<size_t>& positions);
+  /// What it holds is numbered anew whenever that changes; then the positions in their order of
+  /// use.
+  void add_numbers(std::vector<int64_t>& numbers) const;
+  /// Whether it has a name of NameSpace::unnamed with this number or a larger one.
+  bool has_unnamed_from(int64_t number) const;
 
  private:
   struct Entry {
@@ -37,6 +42,7 @@ class ResponseCache {
   std::vector<Entry> entries_;
   std::map<TensorName, size_t> position_;  ///< of each in these
   uint64_t uses_ = 0;
+  int64_t version_ = 0;
 };
 
 }  // namespace lockstep

@@ -22,6 +22,13 @@ Bytes padded(Bytes bytes, bool on_gpu) {
 }  // namespace
 
 Program ResponseRunner::run(Rank& rank, Among among, std::vector<Item> items) {
+  calls_ = calls_of(items);
+  for (under_way_ = 0; under_way_ < calls_.size(); ++under_way_) {
+    co_await run_call(rank, among, calls_[under_way_]);
+  }
+}
+
+std::vector<ResponseRunner::Call> ResponseRunner::calls_of(std::vector<Item>& items) const {
   std::vector<FusibleTensor> tensors;
   for (const Item& item : items) {
     const TensorRequest& request = item.response.request;
@@ -33,13 +40,14 @@ Program ResponseRunner::run(Rank& rank, Among among, std::vector<Item> items) {
         {static_cast<int64_t>(request.dtype) * reductions + static_cast<int64_t>(request.reduction),
          fuses, padded(bytes, !options_.waits_for_each)});
   }
+  std::vector<Call> calls;
   for (const std::vector<size_t>& positions : fuse(tensors, options_.threshold)) {
-    Call call;
+    Call& call = calls.emplace_back();
     for (const size_t position : positions) {
       call.push_back(&items[position]);
     }
-    co_await run_call(rank, among, std::move(call));
   }
+  return calls;
 }
 
 Program ResponseRunner::run_call(Rank& rank, Among among, Call call) {
@@ -55,7 +63,9 @@ Program ResponseRunner::run_call(Rank& rank, Among among, Call call) {
       }
     }
     if (!ready.empty()) {
+      waits_for_ = WaitsFor::data;
       co_await rank.settle_all(ready);
+      waits_for_ = WaitsFor::nothing;
     }
     Submission* own = call.front()->submission;
     if (request.name.kind == RequestKind::all_reduce) {
@@ -67,7 +77,9 @@ Program ResponseRunner::run_call(Rank& rank, Among among, Call call) {
       own->result = all_gather(rank, among, call.front()->response.parts, *own);
     }
     if (options_.waits_for_each && own != nullptr) {
+      waits_for_ = WaitsFor::result;
       co_await rank.settle(own->result);
+      waits_for_ = WaitsFor::nothing;
     }
   }
   for (const Item* item : call) {
@@ -124,20 +136,27 @@ void ResponseRunner::release(Rank& rank) {
   }
 }
 
+// A rank that has joined lends memory of zeros.
+std::vector<Slice> ResponseRunner::tensors_of(Rank& rank, const Call& call,
+                                              std::vector<Slice>& lent) const {
+  std::vector<Slice> tensors;
+  for (const Item* item : call) {
+    if (item->submission != nullptr) {
+      tensors.push_back(item->submission->data);
+      continue;
+    }
+    const TensorRequest& request = item->response.request;
+    lent.push_back(rank.allocate(options_.purpose, call.front()->response.request.dtype,
+                                 request.elements, DeviceId{0}, queue::communication));
+    tensors.push_back(lent.back());
+  }
+  return tensors;
+}
+
 Program ResponseRunner::all_reduce(Rank& rank, Among among, const Call& call, Ticket ready) {
   const TensorRequest& request = call.front()->response.request;
-  std::vector<Slice> tensors;
   std::vector<Slice> lent;
-  for (const Item* item : call) {
-    const bool has = item->submission != nullptr;
-    tensors.push_back(has ? item->submission->data
-                          : rank.allocate(options_.purpose, request.dtype,
-                                          item->response.request.elements, DeviceId{0},
-                                          queue::communication));
-    if (!has) {
-      lent.push_back(tensors.back());
-    }
-  }
+  const std::vector<Slice> tensors = tensors_of(rank, call, lent);
   const ComputeOptions here{communication_stream, {ready}, site_id(pack)};
   if (!lent.empty()) {
     elementwise(rank, Kernel::fill, {}, lent, 0, {communication_stream, {}, site_id(zeros)});
@@ -181,7 +200,9 @@ Program ResponseRunner::all_reduce(Rank& rank, Among among, const Call& call, Ti
     }
   }
   if (options_.waits_for_each) {
+    waits_for_ = WaitsFor::result;
     co_await rank.settle(last);
+    waits_for_ = WaitsFor::nothing;
   }
 }
 

@@ -32,6 +32,7 @@ class ResponseRunner {
   struct Item {
     TensorResponse response;
     Submission* submission = nullptr;
+    int64_t number = -1;  ///< of the submission
   };
   /// The ranks that agree.
   struct Among {
@@ -42,11 +43,18 @@ class ResponseRunner {
   /// Bytes of each all_reduce since the last question.
   std::vector<Bytes> take_reduced_bytes() { return std::exchange(reduced_bytes_, {}); }
   void release(Rank& rank);
+  /// Where it stands, numbers of submissions relative to `added`.
+  void remember(int64_t added, ProgramMemory& memory) const;
+  /// Whether it carries out what this rank has not handed over.
+  bool has_joined_items() const;
 
  private:
   using Call = std::vector<Item*>;
+  enum class WaitsFor : uint8_t { nothing, data, result };
 
+  std::vector<Call> calls_of(std::vector<Item>& items) const;
   Program run_call(Rank& rank, Among among, Call call);
+  std::vector<Slice> tensors_of(Rank& rank, const Call& call, std::vector<Slice>& lent) const;
   Program all_reduce(Rank& rank, Among among, const Call& call, Ticket ready);
   Ticket all_gather(Rank& rank, Among among, const std::vector<int64_t>& parts, Submission& own);
   Slice buffer_of(Rank& rank, DType dtype, int64_t elements);
@@ -54,6 +62,9 @@ class ResponseRunner {
   FusionOptions options_;
   Slice buffer_;
   std::vector<Bytes> reduced_bytes_;
+  std::vector<Call> calls_;
+  size_t under_way_ = 0;  ///< of these
+  WaitsFor waits_for_ = WaitsFor::nothing;
 };
 
 }  // namespace lockstep

@@ -44,6 +44,8 @@ class SubmissionQueue {
   Submission& at(int64_t number) { return submissions_.at(number); }
   const Submission& at(int64_t number) const { return submissions_.at(number); }
   void forget(int64_t number) { submissions_.erase(number); }
+  /// What it holds, by number relative to the next one.
+  void remember(ProgramMemory& memory) const;
 
  private:
   std::map<int64_t, Submission> submissions_;

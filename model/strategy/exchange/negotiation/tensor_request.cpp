@@ -50,21 +50,28 @@ int64_t count_numbers(const std::vector<TensorResponse>& responses) {
   return count;
 }
 
+void add_numbers(const TensorRequest& request, std::vector<int64_t>& numbers) {
+  numbers.insert(numbers.end(),
+                 {static_cast<int64_t>(request.name.kind), static_cast<int64_t>(request.name.space),
+                  request.name.number, static_cast<int64_t>(request.dtype), request.elements,
+                  static_cast<int64_t>(request.reduction), int64_t{request.root}, request.shape});
+}
+
+void add_numbers(const TensorResponse& response, std::vector<int64_t>& numbers) {
+  add_numbers(response.request, numbers);
+  numbers.push_back(static_cast<int64_t>(response.error));
+  numbers.push_back(std::ssize(response.parts));
+  numbers.insert(numbers.end(), response.parts.begin(), response.parts.end());
+}
+
 Values encoded(const std::vector<TensorResponse>& responses, int64_t room) {
   Values numbers(DType::int64, std::max(room, count_numbers(responses)));
-  int64_t at = 0;
+  std::vector<int64_t> list;
   for (const TensorResponse& response : responses) {
-    const TensorRequest& request = response.request;
-    for (const int64_t number :
-         {static_cast<int64_t>(request.name.kind), static_cast<int64_t>(request.name.space),
-          request.name.number, static_cast<int64_t>(request.dtype), request.elements,
-          static_cast<int64_t>(request.reduction), int64_t{request.root}, request.shape,
-          static_cast<int64_t>(response.error), std::ssize(response.parts)}) {
-      numbers.set_integer(at++, number);
-    }
-    for (const int64_t part : response.parts) {
-      numbers.set_integer(at++, part);
-    }
+    add_numbers(response, list);
+  }
+  for (int64_t at = 0; at < std::ssize(list); ++at) {
+    numbers.set_integer(at, list[static_cast<size_t>(at)]);
   }
   return numbers;
 }

@@ -53,6 +53,7 @@ struct TensorResponse {
   enum class Error : uint8_t { none, mismatch, not_with_join, shut_down };
   Error error = Error::none;
   std::vector<int64_t> parts{};  ///< of all_gather: elements of each member
+  bool operator==(const TensorResponse&) const = default;
 };
 
 /// Whether a rank may ask for `one` where another asks for `other`: the first dimension of what is
@@ -65,6 +66,10 @@ int64_t number_of_shape(std::span<const int64_t> shape);
 
 /// Ranks exchange numbers; these are as many for each, and those of `parts` follow.
 inline constexpr int64_t numbers_of_response = 10;
+
+/// All that they say.
+void add_numbers(const TensorRequest& request, std::vector<int64_t>& numbers);
+void add_numbers(const TensorResponse& response, std::vector<int64_t>& numbers);
 
 /// The lists as numbers, of which there are at least `room`, and back from `first` on.
 Values encoded(const std::vector<TensorResponse>& responses, int64_t room);
