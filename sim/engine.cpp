@@ -181,13 +181,33 @@ PeriodsLeftOut Engine::begins_period(RankState& rank, const PeriodStart& start) 
   known.alike = agenda_.draws() ? 0 : start.alike;
   const Time skipped = rank.skipped;
   const PeriodsLeftOut left_out = periods_.begin(rank, known);
-  if (const Time by = rank.skipped - skipped; by > Time{}) {
-    rank.lost_at -= rank.lost_at == Time::max() ? Time{} : by;
-    if (rank.place.rank.value == 0) {
-      link_faults_.come_earlier(by);
+  const Time by = rank.skipped - skipped;
+  if (by == Time{}) {
+    return left_out;
+  }
+  const auto come_earlier = [by](RankState& of) {
+    of.lost_at -= of.lost_at == Time::max() ? Time{} : by;
+  };
+  come_earlier(rank);
+  if (rank.place.rank.value == 0) {
+    for (RankState& other : ranks) {
+      if (other.follower != nullptr) {
+        come_earlier(other);
+      }
     }
+    link_faults_.come_earlier(by);
   }
   return left_out;
+}
+
+void Engine::follow_periods(RankState& rank, PeriodFollower* follower) {
+  if (!simulation_.leaves_out_periods) {
+    return;
+  }
+  rank.follower = follower;
+  if (follower != nullptr) {
+    periods_.add_follower(rank);
+  }
 }
 
 // Ready operations

@@ -69,6 +69,8 @@ class Engine {
     }
   }
   PeriodsLeftOut begins_period(RankState& rank, const PeriodStart& start);
+  /// From its lane 0.
+  void follow_periods(RankState& rank, PeriodFollower* follower);
   /// Waits forever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {
     // `holds` first: it forgets holds that ended

@@ -62,6 +62,13 @@ int64_t FaultHorizon::periods_before(const PeriodStart& start) const {
   return periods;
 }
 
+bool FaultHorizon::begins_with(RankId rank) const {
+  return std::ranges::any_of(faults_, [rank](const Planned& planned) {
+    return !planned.from && (planned.fault.rank == TimedFault::any_rank ||
+                             planned.fault.rank == static_cast<int32_t>(rank.value));
+  });
+}
+
 Time FaultHorizon::next_change(Time now) const {
   Time next = Time::max();
   for (const Planned& planned : faults_) {

@@ -115,21 +115,6 @@ void add_entries(const LoopState& loop, const LeftOut& left_out, size_t lane, si
   }
 }
 
-bool have_ended(const RankState& rank, std::span<const uint32_t> ends) {
-  const Time host = rank.running->host;
-  for (size_t lane = 0; lane < rank.lanes.size(); ++lane) {
-    const TicketRing& tickets = rank.lanes[lane]->tickets;
-    const uint32_t end = lane < ends.size() ? ends[lane] : tickets.next();
-    for (uint32_t sequence = tickets.low_water(); sequence < end; ++sequence) {
-      const TicketState& state = tickets.state(sequence);
-      if (!state.known() || state.finish > host) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 void Periods::note_submitted(RankState& rank, const Op& op) {
@@ -150,10 +135,26 @@ PeriodsLeftOut Periods::begin(RankState& rank, const PeriodStart& start) {
   if (start.forgets) {
     levels_[static_cast<size_t>(start.level)] = {};
   }
-  if (rank.place.rank.value == 0) {
-    find_cycle(start);
+  if (rank.place.rank.value != 0) {
+    return count_period(rank, start);
+  }
+  find_cycle(start);
+  for (RankState& follower : world_.ranks) {
+    if (follower.follower != nullptr) {
+      follower.follower->period_begins(start.level, count_period(follower, start));
+    }
   }
   return count_period(rank, start);
+}
+
+void Periods::add_follower(RankState& rank) const {
+  for (size_t level = 0; level < rank.loops.size(); ++level) {
+    LoopState& loop = rank.loops[level];
+    loop.periods = world_.ranks.front().loops[level].periods;
+    if (journal_ != nullptr) {
+      loop.marks.resize(static_cast<size_t>(loop.periods));
+    }
+  }
 }
 
 Periods::Room Periods::room_of(int32_t level, int64_t from) const {
@@ -163,8 +164,10 @@ Periods::Room Periods::room_of(int32_t level, int64_t from) const {
   for (const RankState& rank : world_.ranks) {
     const LoopState& loop = rank.loops[static_cast<size_t>(level)];
     const bool begins = rank.place.rank.value == 0;  // the others are within what they began last
-    room.from = std::max(room.from, loop.periods);
-    end = std::min(end, loop.periods + loop.alike - (begins ? 0 : 1));
+    if (rank.follower == nullptr) {
+      room.from = std::max(room.from, loop.periods);
+      end = std::min(end, loop.periods + loop.alike - (begins ? 0 : 1));
+    }
     // Of the same level or one within it. What is left out of a loop around it comes later.
     room.pending = room.pending ||
                    std::any_of(rank.loops.begin(), rank.loops.begin() + level + 1,
@@ -182,7 +185,7 @@ void Periods::find_cycle(const PeriodStart& start) {
   // What a program leaves out it counts as often as the period before: the first of its loop runs.
   Room room = room_of(start.level, start.first ? now.number + 1 : now.number);
   if (!faults_.empty()) {  // one begins with a host, and concerns what it has submitted before
-    room.periods = std::min(room.periods, faults_.periods_before(start) - (room.from - now.number) -
+    room.periods = std::min(room.periods, periods_before_faults(start) - (room.from - now.number) -
                                               periods_until_ended(start.level));
   }
   now.is_first = start.first;
@@ -272,52 +275,6 @@ void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& 
   }
 }
 
-int64_t Periods::periods_until_ended(int32_t level) const {
-  const auto at = static_cast<size_t>(level);
-  int64_t periods = 0;
-  for (const RankState& rank : world_.ranks) {
-    const int64_t behind = world_.ranks.front().loops[at].periods - rank.loops[at].periods;
-    periods =
-        std::max(periods, std::max<int64_t>(0, behind) + std::ssize(rank.loops[at].unfinished));
-  }
-  return periods + 1;
-}
-
-std::optional<KnownStates::Way> Periods::way_before_faults(const PeriodStart& start,
-                                                           const Begun& now,
-                                                           const Room& room) const {
-  const KnownStates& known = levels_[static_cast<size_t>(start.level)].known;
-  const Time change = faults_.next_change(now.time);
-  int64_t most = room.periods;
-  while (most > 0) {
-    std::optional<KnownStates::Way> way =
-        known.way(*now.state, start, room.from - now.number, most);
-    if (!way || change == Time::max()) {
-      return way;
-    }
-    Time longest{};
-    Time before{};
-    for (const auto& [transition, times] : way->before) {
-      longest = std::max(longest, transition->time);
-      before += transition->time * times;
-    }
-    Time turn{};
-    for (const auto& [transition, times] : way->cycle) {
-      longest = std::max(longest, transition->time);
-      turn += transition->time * times;
-    }
-    const Time until = change - now.time - before - longest * periods_until_ended(start.level);
-    const int64_t turns = turn > Time{} ? std::max<int64_t>(0, until / turn) : way->turns;
-    if (turns > 0) {
-      way->turns = std::min(way->turns, turns);
-      return way;
-    }
-    // Of periods of several kinds fewer may come before it.
-    most = std::min(most, way->periods) / 2;
-  }
-  return std::nullopt;
-}
-
 PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) {
   LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
   if (journal_ != nullptr) {
@@ -330,7 +287,7 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
     }
     loop.marks.push_back({std::move(rows), entries, entries});
   }
-  TicketRing& tickets = rank.running->tickets;
+  const TicketRing& tickets = rank.lanes.front()->tickets;
   const bool leaves_out = loop.left_out.periods > 0 && loop.periods == loop.left_out.from;
   const LeftOut left_out = leaves_out ? std::exchange(loop.left_out, {}) : LeftOut{};
   if (leaves_out) {
@@ -350,20 +307,6 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
     note_unfinished(rank, loop);
   }
   return {number, left_out.periods, left_out.repeated};
-}
-
-void Periods::note_unfinished(const RankState& rank, LoopState& loop) {
-  std::vector<uint32_t> next;
-  for (const auto& lane : rank.lanes) {
-    next.push_back(lane->tickets.next());
-  }
-  const auto end_of_first = [&]() -> const std::vector<uint32_t>& {
-    return loop.unfinished.size() > 1 ? loop.unfinished[1] : next;
-  };
-  while (!loop.unfinished.empty() && have_ended(rank, end_of_first())) {
-    loop.unfinished.pop_front();
-  }
-  loop.unfinished.push_back(std::move(next));
 }
 
 void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out) {

@@ -31,6 +31,8 @@ class Periods {
   static void note_submitted(RankState& rank, const Op& op);
   /// Lane 0 of a rank begins one. Which of those that come next it is to leave out.
   PeriodsLeftOut begin(RankState& rank, const PeriodStart& start);
+  /// Begins periods as rank 0 does from now on.
+  void add_follower(RankState& rank) const;
   /// Port::ends_period_alike().
   static void end_alike(RankState& rank, int32_t level) {
     rank.loops[static_cast<size_t>(level)].kind = LoopState::any_kind;
@@ -71,10 +73,12 @@ class Periods {
   /// The way to leave out as much as there is room for, before the next fault begins or ends.
   std::optional<KnownStates::Way> way_before_faults(const PeriodStart& start, const Begun& now,
                                                     const Room& room) const;
+  /// How many periods come before one with which a fault begins.
+  int64_t periods_before_faults(const PeriodStart& start) const;
   /// After how many more periods at most what a rank submits in one has ended.
   int64_t periods_until_ended(int32_t level) const;
   PeriodsLeftOut count_period(RankState& rank, const PeriodStart& start);
-  static void note_unfinished(const RankState& rank, LoopState& loop);
+  void note_unfinished(const RankState& rank, LoopState& loop) const;
   void note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out);
 
   const RunOptions& options_;

@@ -138,8 +138,9 @@ struct RankState {
   std::vector<Ticket> marked_steps;  ///< ends of steps that a StepObserver has still to see
   SubmissionHistory submitted;       ///< where periods may be left out
   std::array<LoopState, period_levels> loops{};
-  Time skipped{};             ///< how long all took that it has left out
-  size_t times_left_out = 0;  ///< how often it has
+  PeriodFollower* follower = nullptr;  ///< its program: it begins periods as rank 0 does
+  Time skipped{};                      ///< how long all took that it has left out
+  size_t times_left_out = 0;           ///< how often it has
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.
   std::optional<RankEnd> broken;
   UpdateSensitivities sensitivities;

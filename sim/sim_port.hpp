@@ -57,6 +57,9 @@ class SimPort final : public Port, public HostTime {
   PeriodsLeftOut begins_period(const PeriodStart& start) override {
     return engine_.begins_period(rank_, start);
   }
+  void follow_periods(PeriodFollower* follower) override {
+    engine_.follow_periods(rank_, follower);
+  }
   void ends_period_alike(int32_t level) override { Periods::end_alike(rank_, level); }
 
   /// As it is shown: with what has been left out.

@@ -39,48 +39,45 @@ bool WorldState::describe(int32_t level, StateWords& words) {
 
 namespace {
 
-bool is_describable(const LaneState& lane) {
-  const bool is_first = lane.lane.id().value == 0;
-  return lane.tickets.told.empty() &&
-         (is_first ? !lane.lane.done()
-                   : lane.lane.done() || (lane.waiting && lane.lane.description() != nullptr));
+bool is_describable(const RankState& rank, const LaneState& lane) {
+  if (!lane.tickets.told.empty()) {
+    return false;
+  }
+  if (lane.lane.id().value == 0) {
+    return !lane.lane.done() && (rank.follower == nullptr || lane.waiting);
+  }
+  return lane.lane.done() || (lane.waiting && lane.lane.description() != nullptr);
 }
 
 }  // namespace
 
-// A rank's lane 0 alone has a place that its tickets tell: how many it has submitted in its period.
 bool WorldState::add_rank(const RankState& rank, int32_t level) {
-  const bool is_plain =
-      rank.end.kind == RankEnd::Kind::finished && !rank.broken &&
-      std::ranges::all_of(rank.lanes, [](const auto& lane) { return is_describable(*lane); });
+  const bool is_plain = rank.end.kind == RankEnd::Kind::finished && !rank.broken &&
+                        std::ranges::all_of(rank.lanes, [&rank](const auto& lane) {
+                          return is_describable(rank, *lane);
+                        });
   if (!is_plain) {
     return false;
   }
   const LaneState& lane = *rank.lanes.front();
-  const LoopState& present = rank.loops[static_cast<size_t>(level)];
-  add(int64_t{lane.tickets.next()} - present.first_ticket);
-  add(std::bit_cast<int64_t>(rank.submitted.since(present.submitted)));
-  // Rank 0 begins a period: others may still be in the one before, or in later ones.
-  const int64_t ahead =
-      present.periods - world_.ranks.front().loops[static_cast<size_t>(level)].periods;
-  add(ahead);
-  add(ahead > 0 || rank.place.rank.value == 0 ? 0 : present.kind);
   for (const LoopState& loop : rank.loops) {
     add(loop.left_out.periods);
   }
-  for (const int64_t word : present.memory) {
-    add(word);
+  if (rank.follower == nullptr) {
+    add_place(rank, level);
+    add_lane(rank, lane);
+  } else if (!add_described(rank, lane, *rank.follower)) {
+    return false;
   }
-  end_list();
-  add_lane(rank, lane);
   for (size_t beside = 1; beside < rank.lanes.size(); ++beside) {
-    if (!add_lane_beside(rank, *rank.lanes[beside])) {
+    const LaneState& other = *rank.lanes[beside];
+    if (!other.lane.done() && !add_described(rank, other, *other.lane.description())) {
       return false;
     }
   }
   const Time host = earliest_clock(rank);
   for (const auto& each : rank.lanes) {
-    if (rank.lanes.size() == 1) {
+    if (!has_clocks_apart(rank)) {
       add(each->tickets.in_flight());
     }
     add_tickets(rank, *each, host);
@@ -96,6 +93,24 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
   add_launched(rank.launched, host);
   add_memory(*rank.buffers);
   return true;
+}
+
+// The place of a program with loops is told by its tickets: how many it has submitted in its
+// period.
+void WorldState::add_place(const RankState& rank, int32_t level) {
+  const auto at = static_cast<size_t>(level);
+  const LaneState& lane = *rank.lanes.front();
+  const LoopState& present = rank.loops[at];
+  add(int64_t{lane.tickets.next()} - present.first_ticket);
+  add(std::bit_cast<int64_t>(rank.submitted.since(present.submitted)));
+  // Rank 0 begins a period: others may still be in the one before, or in later ones.
+  const int64_t ahead = present.periods - world_.ranks.front().loops[at].periods;
+  add(ahead);
+  add(ahead > 0 || rank.place.rank.value == 0 ? 0 : present.kind);
+  for (const int64_t word : present.memory) {
+    add(word);
+  }
+  end_list();
 }
 
 // A tail that its lane has forgotten holds up the next operation as little as one that is known to

@@ -46,11 +46,14 @@ class WorldState {
   void add_part(uint32_t index);
   void add_ticket(const RankState& rank, Ticket ticket);
   bool add_rank(const RankState& rank, int32_t level);
+  void add_place(const RankState& rank, int32_t level);
+  static bool has_clocks_apart(const RankState& rank);
   Time clock_of(const RankState& rank, const LaneState& lane) const;
   Time earliest_clock(const RankState& rank) const;
   bool is_past(const RankState& rank, Ticket ticket) const;
   static std::optional<int64_t> promise_of(const RankState& rank, Ticket ticket);
-  bool add_lane_beside(const RankState& rank, const LaneState& lane);
+  bool add_described(const RankState& rank, const LaneState& lane,
+                     const DescribedLane& description);
   void add_lane(const RankState& rank, const LaneState& lane);
   void add_tickets(const RankState& rank, const LaneState& lane, Time host);
   void add_streams(const RankState& rank, Time host);

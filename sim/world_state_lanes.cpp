@@ -5,10 +5,15 @@
 
 namespace lockstep::sim {
 
+// A program with loops alone looks at nothing that ended before its own clock, and forgets it.
+bool WorldState::has_clocks_apart(const RankState& rank) {
+  return rank.lanes.size() > 1 || rank.follower != nullptr;
+}
+
 // A lane that waits goes on now at the earliest, however long ago it began to.
 Time WorldState::clock_of(const RankState& rank, const LaneState& lane) const {
-  const bool is_alone = rank.lanes.size() == 1;
-  return lane.waiting && !is_alone ? std::max(lane.host, world_.agenda.now()) : lane.host;
+  return lane.waiting && has_clocks_apart(rank) ? std::max(lane.host, world_.agenda.now())
+                                                : lane.host;
 }
 
 // No lane of the rank looks at what ended before.
@@ -28,14 +33,12 @@ bool WorldState::is_past(const RankState& rank, Ticket ticket) const {
     return true;
   }
   const TicketState& state = tickets.state(ticket.sequence);
-  return rank.lanes.size() > 1 && state.known() && state.finish <= earliest_clock(rank);
+  return has_clocks_apart(rank) && state.known() && state.finish <= earliest_clock(rank);
 }
 
-bool WorldState::add_lane_beside(const RankState& rank, const LaneState& lane) {
-  if (lane.lane.done()) {
-    return true;
-  }
-  const std::optional<LaneMemory> memory = lane.lane.description()->memory();
+bool WorldState::add_described(const RankState& rank, const LaneState& lane,
+                               const DescribedLane& description) {
+  const std::optional<LaneMemory> memory = description.memory();
   if (!memory) {
     return false;
   }

@@ -47,6 +47,7 @@ class PortDecorator : public Port {
   PeriodsLeftOut begins_period(const PeriodStart& start) override {
     return inner_.begins_period(start);
   }
+  void follow_periods(PeriodFollower* follower) override { inner_.follow_periods(follower); }
   void ends_period_alike(int32_t level) override { inner_.ends_period_alike(level); }
 
  protected:

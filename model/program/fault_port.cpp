@@ -105,12 +105,21 @@ ProcessSignal FaultPort::reached(const Position& position) {
   return signal;
 }
 
+bool FaultPort::counts_submissions(const Entry& entry) {
+  return entry.fault.kind != PlannedFault::Kind::slow_data &&
+         entry.fault.submission != PlannedFault::at_position && !entry.struck;
+}
+
+// A program that follows others is not asked again: until its fault strikes, nothing repeats.
+void FaultPort::follow_periods(PeriodFollower* follower) {
+  const bool may_follow = std::ranges::none_of(entries_, counts_submissions);
+  inner_.follow_periods(may_follow ? follower : nullptr);
+}
+
 PeriodsLeftOut FaultPort::begins_period(const PeriodStart& start) {
   const bool goes_on = std::ranges::any_of(entries_, [](const Entry& entry) {
-    const bool counts_submissions = entry.fault.kind != PlannedFault::Kind::slow_data &&
-                                    entry.fault.submission != PlannedFault::at_position;
     const bool is_signal = entry.fault.kind == PlannedFault::Kind::termination;
-    return (counts_submissions && entry.begun && !entry.struck) || (is_signal && entry.struck);
+    return (counts_submissions(entry) && entry.begun) || (is_signal && entry.struck);
   });
   if (!goes_on) {
     return inner_.begins_period(start);

@@ -59,6 +59,7 @@ class FaultPort final : public PortDecorator {
   /// A fault that counts submissions, and a signal that the program has still to answer, keep what
   /// comes next from repeating what came before.
   PeriodsLeftOut begins_period(const PeriodStart& start) override;
+  void follow_periods(PeriodFollower* follower) override;
 
   /// Numbers of the faults that took effect.
   std::set<int32_t> struck() const;
@@ -73,6 +74,7 @@ class FaultPort final : public PortDecorator {
   };
   Time now() const { return host_ == nullptr ? Time{} : host_->now(); }
   void begin_due();
+  static bool counts_submissions(const Entry& entry);
   bool counts(const PlannedFault& fault, std::span<const Op> ops) const;
   bool is_due(Entry& entry, std::span<const Op> ops) const;
   bool sends_data(const Op& op) const;

@@ -99,6 +99,9 @@ class Port {
   /// it has proved what they would do: the program goes on that many periods later. A world that
   /// runs for real leaves out none.
   virtual PeriodsLeftOut begins_period(const PeriodStart&) { return {}; }
+  /// The program of this rank, which runs on its lane 0, follows the periods of rank 0 from now on;
+  /// null: no longer.
+  virtual void follow_periods(PeriodFollower* follower) { static_cast<void>(follower); }
   /// What is left of the period of this level is the same in periods of every kind.
   virtual void ends_period_alike(int32_t level) { static_cast<void>(level); }
 };

@@ -182,6 +182,7 @@ class Rank {
   }
   ProcessSignal reached(const Position& position) { return port_->reached(position); }
   PeriodsLeftOut begins_period(const PeriodStart& start) { return port_->begins_period(start); }
+  void follow_periods(PeriodFollower* follower) { port_->follow_periods(follower); }
   void ends_period_alike(int32_t level) { port_->ends_period_alike(level); }
 
  private:

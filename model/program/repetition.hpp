@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -53,6 +54,10 @@ struct RepeatedPeriods {
   }
 };
 
+/// How often periods from one number to another (exclusive) come, by all entries together.
+void for_each_repeated(const std::vector<RepeatedPeriods>& all,
+                       const std::function<void(int64_t, int64_t, int64_t)>& count);
+
 /// What a rank is to leave out at the beginning of a period.
 struct PeriodsLeftOut {
   /// Of the period that it runs then. A rank numbers the periods that it runs, in all loops of a
@@ -60,6 +65,14 @@ struct PeriodsLeftOut {
   int64_t number = 0;
   int64_t periods = 0;
   std::shared_ptr<const std::vector<RepeatedPeriods>> repeats{};  ///< null: nothing is left out
+};
+
+/// The program of a rank without a loop of its own, which does what loops of other ranks ask of it:
+/// when they repeat themselves, so does it.
+class PeriodFollower : public DescribedLane {
+ public:
+  /// Rank 0 begins a period, behind those that it leaves out, while this program waits.
+  virtual void period_begins(int32_t level, const PeriodsLeftOut& left_out) = 0;
 };
 
 /// Kinds of the periods of a loop: those of one kind do the same.

@@ -66,12 +66,17 @@ void UpdateRule::update(Decision& decision) {
   answer_permitted(decision);
 }
 
-// Only ssp holds workers back behind the update that their gradient has made.
-void UpdateRule::answer_permitted(Decision& decision) {
+int64_t UpdateRule::slowest_clock() const {
   int64_t slowest = std::numeric_limits<int64_t>::max();
   for (const Worker& worker : workers_) {
     slowest = counts(worker) ? std::min(slowest, worker.clock) : slowest;
   }
+  return slowest;
+}
+
+// Only ssp holds workers back behind the update that their gradient has made.
+void UpdateRule::answer_permitted(Decision& decision) {
+  const int64_t slowest = slowest_clock();
   std::ranges::sort(held_);
   std::vector<int32_t> still_held;
   for (const int32_t worker : held_) {
@@ -85,6 +90,33 @@ void UpdateRule::answer_permitted(Decision& decision) {
     }
   }
   held_ = std::move(still_held);
+}
+
+// A worker that has ended pushes nothing more, and only its clock may still count.
+void UpdateRule::remember(std::vector<int64_t>& numbers) const {
+  const int64_t slowest = slowest_clock();
+  for (const Worker& worker : workers_) {
+    numbers.insert(numbers.end(), {worker.has_ended ? 1 : 0, worker.waits ? 1 : 0,
+                                   worker.has_ended ? 0 : updates_ - worker.pulled,
+                                   counts(worker) ? worker.clock - slowest : 0});
+  }
+  for (const std::vector<int32_t>* list : {&gathered_, &held_}) {
+    numbers.push_back(std::ssize(*list));
+    numbers.insert(numbers.end(), list->begin(), list->end());
+  }
+}
+
+void UpdateRule::count_again(const Counted& begin, const Counted& end, int64_t times) {
+  const int64_t updates = (end.updates - begin.updates) * times;
+  const int64_t clocks = (end.clock - begin.clock) * times;
+  updates_ += updates;
+  for (Worker& worker : workers_) {
+    worker.pulled += updates;
+    worker.clock += clocks;
+  }
+  staleness_.merge({(end.staleness.pushes - begin.staleness.pushes) * times,
+                    (end.staleness.updates - begin.staleness.updates) * times, end.staleness.most,
+                    (end.staleness.dropped - begin.staleness.dropped) * times});
 }
 
 std::vector<int32_t> UpdateRule::awaited() const {

@@ -32,6 +32,18 @@ class UpdateRule {
   int64_t updates() const { return updates_; }
   const Staleness& staleness() const { return staleness_; }
 
+  /// What it decides by, relative to what it has counted so far.
+  void remember(std::vector<int64_t>& numbers) const;
+  /// What has been counted until a moment.
+  struct Counted {
+    int64_t updates = 0;
+    int64_t clock = 0;  ///< gradients of each worker that the others wait for
+    Staleness staleness{};
+  };
+  Counted counted() const { return {updates_, slowest_clock(), staleness_}; }
+  /// Counts `times` what was counted between two moments at which it would have decided alike.
+  void count_again(const Counted& begin, const Counted& end, int64_t times);
+
  private:
   struct Worker {
     int64_t pulled = 0;  ///< updates that its weights have seen
@@ -40,6 +52,7 @@ class UpdateRule {
     bool has_ended = false;
   };
   int64_t needed() const;
+  int64_t slowest_clock() const;
   void update(Decision& decision);
   void answer_permitted(Decision& decision);
   void answer(int32_t worker, Decision& decision);

@@ -75,6 +75,7 @@ std::vector<WeightServer::Held> WeightServer::held() const {
 
 Program WeightServer::run(Rank& rank) {
   allocate(rank);
+  rank.follow_periods(this);
   while (!rule_.all_have_ended()) {
     begin_update(rank);
     const std::vector<int32_t> arrived = co_await next_messages(rank);
@@ -82,6 +83,7 @@ Program WeightServer::run(Rank& rank) {
       handle(rank, worker);
     }
   }
+  rank.follow_periods(nullptr);
   const Ticket last = rank.event({compute_stream, {changed_, answered_}, site_id(end)});
   co_await rank.settle(last);
 }
@@ -119,12 +121,14 @@ Task<std::vector<int32_t>> WeightServer::next_messages(Rank& rank) {
   for (const int32_t worker : awaited) {
     arrivals.push_back(workers_[static_cast<size_t>(worker)].arrives);
   }
+  listens_ = true;
   if (options_.mode == ServerMode::sync) {
     co_await rank.settle_all(arrivals);
   } else {
     const uint32_t first = co_await rank.settle_any(arrivals, site_id(take));
     awaited = std::vector<int32_t>(1, awaited[first]);
   }
+  listens_ = false;
   for (const int32_t worker : awaited) {
     workers_[static_cast<size_t>(worker)].arrives = {};
   }
@@ -205,6 +209,41 @@ void WeightServer::answer(Rank& rank, const std::vector<int32_t>& workers) {
     transfers_.add(answered, flat_.value.bytes());
   }
   answered_ = call.submit();
+}
+
+// What it does follows from what has come, and from what has been asked for and is about to come.
+std::optional<LaneMemory> WeightServer::memory() const {
+  if (!listens_) {
+    return std::nullopt;
+  }
+  LaneMemory memory;
+  rule_.remember(memory.numbers);
+  memory.numbers.insert(memory.numbers.end(), {gathered_, static_cast<int64_t>(next_arriving_),
+                                               begun_ == updates_ ? 1 : 0});
+  memory.tickets = {changed_, answered_, added_[0], added_[1]};
+  for (const Worker& worker : workers_) {
+    memory.tickets.push_back(worker.arrives);
+    if (worker.arrives) {
+      memory.values.push_back(worker.said.part(0, 1));  // the rate changes nothing but values
+    }
+  }
+  return memory;
+}
+
+void WeightServer::period_begins(int32_t level, const PeriodsLeftOut& left_out) {
+  std::vector<CountedBy>& counted = counted_[static_cast<size_t>(level)];
+  counted.resize(static_cast<size_t>(left_out.number));
+  CountedBy now{rule_.counted(), rule_.counted()};
+  if (left_out.repeats != nullptr) {
+    for_each_repeated(*left_out.repeats, [&](int64_t first, int64_t end, int64_t times) {
+      const CountedBy& last = end == left_out.number ? now : counted[static_cast<size_t>(end)];
+      rule_.count_again(counted[static_cast<size_t>(first)].behind, last.before, times);
+    });
+    updates_ += rule_.updates() - now.before.updates;
+    begun_ += rule_.updates() - now.before.updates;
+    now.behind = rule_.counted();
+  }
+  counted.push_back(now);
 }
 
 }  // namespace lockstep

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
+#include "model/program/repetition.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
 #include "model/strategy/server/flat_weights.hpp"
 #include "model/strategy/server/update_rule.hpp"
@@ -14,7 +16,7 @@ namespace lockstep {
 /// The program of one server: it holds its part of the weights and the state of their optimizer,
 /// and does what its workers ask until all of them have ended. It has room for one sum of gradients
 /// and for two that arrive, whatever the number of workers.
-class WeightServer {
+class WeightServer : public PeriodFollower {
  public:
   /// `replica` gives shapes and first values, and has no memory.
   WeightServer(const Replica& replica, const FlatWeights& weights, const ServerOptions& options,
@@ -31,13 +33,20 @@ class WeightServer {
   const Staleness& staleness() const { return rule_.staleness(); }
   const Transfers& transfers() const { return transfers_; }
 
+  // Of the world.
+  std::optional<LaneMemory> memory() const override;
+  void period_begins(int32_t level, const PeriodsLeftOut& left_out) override;
+
  private:
+  /// Until a period of rank 0 began: before and behind what was left out there.
+  struct CountedBy {
+    UpdateRule::Counted before;
+    UpdateRule::Counted behind;
+  };
   void allocate(Rank& rank);
-  void release(Rank& rank);
   void begin_update(Rank& rank);
   void listen(Rank& rank);
   Task<std::vector<int32_t>> next_messages(Rank& rank);
-  Program wait_for_all(Rank& rank, std::vector<int32_t> awaited);
   void handle(Rank& rank, int32_t worker);
   void take_gradient(Rank& rank, int32_t worker, bool keeps);
   void update(Rank& rank, int64_t averaged);
@@ -66,6 +75,8 @@ class WeightServer {
   Ticket changed_;   ///< the last that wrote the sum or the weights
   Ticket answered_;  ///< the last that sends the weights
   Transfers transfers_;
+  bool listens_ = false;                                       ///< it waits for messages
+  std::array<std::vector<CountedBy>, period_levels> counted_;  ///< by number of the period
 };
 
 }  // namespace lockstep
