@@ -203,6 +203,7 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
     const RankLog& log_of_whole = whole.preparation.log->ranks[at];
     RC_ASSERT(log.steps == log_of_whole.steps);
     RC_ASSERT(log.epochs == log_of_whole.epochs);
+    RC_ASSERT(log.staleness == log_of_whole.staleness);
     RC_ASSERT(keys_of(log.metrics) == keys_of(log_of_whole.metrics));  // of placeholder values
     expect_same_logged(log, log_of_whole);
     expect_same_rows(log, log_of_whole);
@@ -275,6 +276,10 @@ void count_case(const LongTraining& training, const cli::OneRun& run, Distributi
     distribution.count(run.result.journal->repeated.empty() ? "Horovod"
                                                             : "left out beside a thread");
   }
+  if (training.strategy.find("ParameterServer") != std::string::npos) {
+    distribution.count(run.result.journal->repeated.empty() ? "servers"
+                                                            : "left out beside servers");
+  }
   const std::string& why_not = run.preparation.repetition.why_not;
   const bool has_left_out = !run.result.journal->repeated.empty();
   if (has_left_out && training.more.find("lr_scheduler") != std::string::npos) {
@@ -334,6 +339,7 @@ TEST_CASE("what is left out is what would have happened") {
   CHECK(distribution.share("left out between stages") > 0);
   CHECK(distribution.share("left out between changes of the strategy") > 0);
   CHECK(distribution.share("left out beside a thread") > 0);
+  CHECK(distribution.share("left out beside servers") > 0);
   CHECK(distribution.share("left out beside a scheduler") > 0);
   CHECK(distribution.share("left out between decisions by counters") > 0);
   CHECK(distribution.share("left out around faults") > 0);

@@ -172,6 +172,22 @@ void negotiate(LongTraining& training) {
       "{HorovodStrategy: {" + arguments.substr(arguments.starts_with(", ") ? 2 : 0) + "}}";
 }
 
+// Servers have no loop of their own, and do what those of the workers ask.
+void serve(LongTraining& training) {
+  training.ranks = *rc::gen::element(2, 3, 4);
+  const int servers = training.ranks > 2 ? *rc::gen::element(1, 1, 2) : 1;
+  const int workers = training.ranks - servers;
+  const int most = *rc::gen::inRange(1, workers + 1);
+  const int stale = *rc::gen::inRange(0, 4);
+  const std::string mode =
+      one_of({"sync", "async", "async", fmt::format("ssp, max_staleness: {}", stale),
+              fmt::format("batched, batch: {}", most),
+              fmt::format("batched, batch: {}, drop_late: true", most)});
+  training.strategy = fmt::format("{{ParameterServerStrategy: {{mode: {}, servers: {}{}}}}}", mode,
+                                  servers, one_of({"", "", ", join: false"}));
+  training.more = one_of({"", "optimizer: {SGD: {lr: 0.01, momentum: 0.9}}\n"});
+}
+
 // Steps begin while messages of the step before are under way.
 void go_through_stages(LongTraining& training) {
   training.layers =
@@ -294,6 +310,8 @@ rc::Gen<LongTraining> long_trainings() {
     }
     if (*rc::gen::element(true, false, false, false, false)) {
       negotiate(training);
+    } else if (*rc::gen::element(true, false, false, false, false)) {
+      serve(training);
     } else if (on_gpus && *rc::gen::element(true, false, false)) {
       go_through_stages(training);
     } else if (on_gpus && *rc::gen::element(true, false)) {
