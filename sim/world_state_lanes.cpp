@@ -53,7 +53,8 @@ bool WorldState::add_described(const RankState& rank, const LaneState& lane,
   }
   end_list();
   for (const Slice& slice : memory->values) {
-    for (const std::byte part : rank.buffers->load(slice).bytes()) {
+    const Values values = rank.buffers->load(slice);
+    for (const std::byte part : values.bytes()) {
       add(static_cast<int64_t>(part));
     }
     end_list();

@@ -136,9 +136,8 @@ std::shared_ptr<const GivenSamples> prepare_samples(Preparation& preparation,
                                                     const Network& network);
 /// What repeats, as far as the scenario says; needs all of the above.
 Repetition repetition_of(const TrainingProgram& program);
-/// Sets it, unless servers take part or models are averaged in between.
-void take_repetition(Preparation& preparation, const StrategyEntry& entry,
-                     TrainingProgram& program);
+/// Sets it, for the program and for what the output says of it.
+void take_repetition(Preparation& preparation, TrainingProgram& program);
 /// Whether the operations of the training may depend on losses, outputs, or what was communicated:
 /// a statement or callback looks at values. False is a proof, true is none.
 bool values_decide(const TrainingProgram& program);

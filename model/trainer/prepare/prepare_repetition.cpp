@@ -276,30 +276,8 @@ Repetition repetition_of(const TrainingProgram& program) {
   return repetition;
 }
 
-namespace {
-
-bool has_servers(const StrategyEntry& entry, const StrategyArguments& arguments,
-                 int32_t world_size) {
-  for (int32_t rank = 0; entry.membership && rank < world_size; ++rank) {
-    Place place;
-    place.rank = RankId{static_cast<uint32_t>(rank)};
-    place.world_size = world_size;
-    if (!entry.membership(arguments, place).runs_trainer) {
-      return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
-void take_repetition(Preparation& preparation, const StrategyEntry& entry,
-                     TrainingProgram& program) {
+void take_repetition(Preparation& preparation, TrainingProgram& program) {
   program.repetition = repetition_of(program);
-  if (has_servers(entry, program.strategy_arguments, preparation.options.world_size)) {
-    program.repetition = {};
-    program.repetition.why_not = "servers have no steps of their own";
-  }
   preparation.repetition = program.repetition;
 }
 
