@@ -14,8 +14,8 @@ namespace lockstep::sim {
 /// States in which periods of one level began, and which of them led to which.
 class KnownStates {
  public:
-  /// A period of these kinds (its own, and those of later ones that some rank had begun before it
-  /// ended) led to a state.
+  /// A period of these kinds (its own, and those of later ones that decided what it did, as some
+  /// rank had begun them before it ended) led to a state.
   struct Transition {
     std::vector<int64_t> kinds;
     size_t to = 0;

@@ -229,9 +229,10 @@ void Periods::find_cycle(const PeriodStart& start) {
 }
 
 void Periods::note_transition(Level& level, const PeriodStart& start, const Begun& now,
-                              int64_t from) {
+                              int64_t from) const {
   const Begun& last = *level.last;
-  const auto begun = static_cast<size_t>(std::max<int64_t>(1, from - last.number));
+  const int64_t begun_by_some = std::max<int64_t>(1, from - last.number);
+  const auto begun = static_cast<size_t>(begun_by_some + (has_programs_beside() ? 1 : 0));
   if (last.kinds.size() < begun) {
     return;
   }
@@ -257,7 +258,9 @@ void Periods::note_transition(Level& level, const PeriodStart& start, const Begu
 
 void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& room) {
   Level& level = levels_[static_cast<size_t>(start.level)];
-  const std::optional<KnownStates::Way> way = way_before_faults(start, now, room);
+  const std::optional<KnownStates::Way> way = has_programs_beside()
+                                                  ? way_to_same_kind(start, now, room)
+                                                  : way_before_faults(start, now, room);
   if (!way) {
     return;
   }
@@ -273,6 +276,33 @@ void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& 
     rank.loops[static_cast<size_t>(start.level)].left_out = {room.from, way->periods * way->turns,
                                                              shared, time * way->turns};
   }
+}
+
+bool Periods::has_programs_beside() const {
+  return std::ranges::any_of(world_.ranks, [](const RankState& rank) {
+    return rank.lanes.size() > 1 || rank.follower != nullptr;
+  });
+}
+
+// Such a program may wait already for what another rank does in the next period, and what it has
+// submitted before ends as it does there: that must be a period of the same kind as the first that
+// is left out.
+std::optional<KnownStates::Way> Periods::way_to_same_kind(const PeriodStart& start,
+                                                          const Begun& now, Room room) const {
+  const int64_t first = room.from - now.number;
+  for (int attempt = 0; attempt < 16 && room.periods > 0; ++attempt) {
+    const std::optional<KnownStates::Way> way = way_before_faults(start, now, room);
+    if (!way) {
+      return std::nullopt;
+    }
+    const int64_t left_out = way->periods * way->turns;
+    const int64_t behind = first + left_out;
+    if (behind < start.alike && start.kind_of(first) == start.kind_of(behind)) {
+      return way;
+    }
+    room.periods = left_out - 1;
+  }
+  return std::nullopt;
 }
 
 PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) {

@@ -67,9 +67,13 @@ class Periods {
   void find_cycle(const PeriodStart& start);
   Room room_of(int32_t level, int64_t from) const;
   /// The period that has ended led from the last state to this one.
-  static void note_transition(Level& level, const PeriodStart& start, const Begun& now,
-                              int64_t from);
+  void note_transition(Level& level, const PeriodStart& start, const Begun& now,
+                       int64_t from) const;
   void leave_out(const PeriodStart& start, const Begun& now, const Room& room);
+  /// Threads beside those with loops, or ranks without loops.
+  bool has_programs_beside() const;
+  std::optional<KnownStates::Way> way_to_same_kind(const PeriodStart& start, const Begun& now,
+                                                   Room room) const;
   /// The way to leave out as much as there is room for, before the next fault begins or ends.
   std::optional<KnownStates::Way> way_before_faults(const PeriodStart& start, const Begun& now,
                                                     const Room& room) const;

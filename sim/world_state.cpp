@@ -95,8 +95,7 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
   return true;
 }
 
-// The place of a program with loops is told by its tickets: how many it has submitted in its
-// period.
+// Where a program with loops stands shows in its tickets: how many it has submitted in its period.
 void WorldState::add_place(const RankState& rank, int32_t level) {
   const auto at = static_cast<size_t>(level);
   const LaneState& lane = *rank.lanes.front();
