@@ -240,6 +240,8 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
   once.groups_experts = rehearsal.run.preparation.groups_experts;
   once.scales_for = {rehearsal.results.devices,
                      rehearsal.run.preparation.log->ranks.front().skipped_steps};
+  once.scales_no_loss = rehearsal.run.preparation.placement.traits.loss_scaling ==
+                        LossScaling::not_modelled;
   one.run = run_once(loaded.scenarios.front(), once);
   if (one.is_whole && one.run.ran && has_raised(one.run)) {  // a batch of all samples is too large
     one.is_whole = false;

@@ -48,6 +48,7 @@ WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
   abilities.joins_evaluation = request.joins_evaluation;
   abilities.clips_as = request.clips_as;
   abilities.scales_for = request.scales_for;
+  abilities.scales_no_loss = request.scales_no_loss;
   abilities.groups_experts = request.groups_experts;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };

@@ -55,6 +55,7 @@ struct RunRequest {
   std::optional<GradientClipping> clips_as{};
   /// The one device has a GradScaler for these, which it stands for.
   LossScale::Others scales_for{};
+  bool scales_no_loss = false;
   bool gathers_rows = false;    ///< the one device: as the strategy of those ranks does
   bool groups_experts = false;  ///< the one device: as the strategy of those ranks does
   Arithmetic arithmetic = Arithmetic::always;                       ///< simulated

@@ -83,6 +83,7 @@ struct WorldAbilities {
   /// It clips so where the program asks for nothing else, as the strategy that it stands for does.
   std::optional<GradientClipping> clips_as{};
   LossScale::Others scales_for{};  ///< the devices that its GradScaler stands for
+  bool scales_no_loss = false;     ///< as under the strategy that it stands for
   bool groups_experts = false;     ///< as the strategy does that it stands for
   /// It can run one rank for all that do the same.
   bool runs_classes = false;

@@ -226,9 +226,10 @@ std::vector<std::string> checkpointed_by(const StrategyEntry* entry,
 }
 
 // Without values nothing can overflow.
-void take_loss_scale(Preparation& preparation, bool has_values, TrainingProgram& program) {
+void take_loss_scale(Preparation& preparation, const WorldAbilities& world, bool has_values,
+                     TrainingProgram& program) {
   const PrecisionChoice& precision = preparation.placement.precision;
-  program.scales_loss = precision.scales_loss;
+  program.scales_loss = precision.scales_loss && !world.scales_no_loss;
   const auto& given = preparation.scenario->trainer->precision;
   if (precision.scales_loss && !has_values && given) {
     add_problem(preparation, Problem::Kind::note, given->place,
@@ -236,9 +237,10 @@ void take_loss_scale(Preparation& preparation, bool has_values, TrainingProgram&
   }
 }
 
-void take_traits(Preparation& preparation, bool has_values, TrainingProgram& program) {
+void take_traits(Preparation& preparation, const WorldAbilities& world, bool has_values,
+                 TrainingProgram& program) {
   const StrategyTraits& traits = preparation.placement.traits;
-  take_loss_scale(preparation, has_values, program);
+  take_loss_scale(preparation, world, has_values, program);
   program.accumulates_itself = traits.accumulates_itself;
   program.backward_in_forward = traits.backward_in_forward;
   program.manual_clipping = traits.manual_clipping;
@@ -310,7 +312,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   add_sites_of(*entry, program->plan, preparation.sites);
   take_entry(*entry, *program);
   take_world(preparation, world, *program);
-  take_traits(preparation, numerics.carried, *program);
+  take_traits(preparation, world, numerics.carried, *program);
   check_trainable(preparation, *program);
   check_gathered_samples(preparation, *program);
   check_loss_of_whole_batch(preparation);

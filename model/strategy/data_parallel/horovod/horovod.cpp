@@ -6,6 +6,7 @@
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
 #include "model/strategy/exchange/first_weights.hpp"
+#include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/local_model/statistics_kept_apart.hpp"
 
 namespace lockstep {
@@ -285,9 +286,12 @@ Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
     transfers().end_step();
     co_return;
   }
-  replica().optimizer_step(rank, options, site_id(horovod_sites::update));
+  // Lightning has called synchronize() behind the backward, so that the scaler divides averages.
+  const std::optional<UpdateOptions> update = co_await scaled_step(rank, replica(), options);
+  if (update) {
+    replica().optimizer_step(rank, *update, site_id(horovod_sites::update));
+  }
   transfers().end_step();
-  co_return;
 }
 
 // A rank whose data have ended goes on to the join of teardown.

@@ -180,6 +180,12 @@ void check_adasum(const TrainingPlan& plan, const HorovodOptions& options) {
     throw UnmodelledArgument("Adasum on hosts with different numbers of processes is not modelled",
                              "op", "give every host as many processes, or use op: average");
   }
+  if (plan.activation_dtype == DType::fp16 && plan.parameter_dtype == DType::fp32) {
+    throw UnmodelledArgument(
+        "op: adasum with a GradScaler is not modelled: hooks of the backward take the steps, by "
+        "gradients that the scaler has not divided yet",
+        "op", "use precision: bf16 or 32, or op: average");
+  }
   if (options.in_half_precision) {
     throw UnmodelledArgument("compression: fp16 with op: adasum is not modelled", "compression",
                              "leave one of them out");
@@ -263,6 +269,7 @@ StrategyEntry horovod() {
   entry.class_name = "HorovodStrategy";
   entry.arguments.assign(horovod_rows.begin(), horovod_rows.end());
   entry.traits.gathers_rows = true;
+  entry.traits.loss_scaling = LossScaling::of_trainer;
   constexpr double mebibyte = 1024 * 1024;
   entry.variables = {{"HOROVOD_FUSION_THRESHOLD", "fusion_threshold_mb", mebibyte},
                      {"HOROVOD_CYCLE_TIME", "cycle_time_ms", 1},
