@@ -36,6 +36,9 @@ class MegatronPipeline final : public Pipeline {
   void gradients_ready(Rank& rank, int32_t stage, size_t layer, Ticket done) override;
   void finish_gradients(Rank& rank, const StepOptions& options) override;
   void average_loss(Rank& rank) override;
+  /// recv_forward and recv_backward allocate for each message (p2p_communication.py), and nothing
+  /// refers to it once the micro-batch's backward has ended (schedules.py).
+  bool keeps_received() const override { return false; }
   StepOptions as_computed(const StepOptions& options) const override;
   Bytes bytes_of_own_state() const override;
   bool writes_parameter(size_t parameter) const override;

@@ -50,6 +50,8 @@ class AsynchronousPipeline final : public Pipeline {
   void gradients_ready(Rank&, int32_t, size_t, Ticket) override {}
   void finish_gradients(Rank& rank, const StepOptions& options) override;
   StepOptions as_computed(const StepOptions& options) const override;
+  /// As many as are under way at once.
+  bool keeps_received() const override { return true; }
   std::string_view size_argument() const override { return "n_microbatches"; }
 
   AsynchronousOrder order() const;

@@ -55,6 +55,7 @@ Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& opt
   for (const int32_t stage : own_stages_) {
     backwards_left_[stage] = shape().micro_batches;
   }
+  trains_ = options.training;
   co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches,
                as_computed(options));
   finish_step(rank, options);
@@ -130,7 +131,7 @@ Slice Pipeline::boundary_before(Rank& rank, int32_t stage, Purpose purpose) cons
 }
 
 // Activations and gradients at the same boundary have the same shape. What is received has memory
-// of its own for each micro-batch, which stays (_prepare_forward_infra).
+// of its own for each micro-batch.
 Pipeline::Sent Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>& messages) {
   const SiteId site = site_id(pipeline_sites::exchange);
   const Ticket made = rank.event({replica_.compute(), {}, site});
@@ -144,7 +145,9 @@ Pipeline::Sent Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>
       const Slice& data = is_activation ? passage.output : passage.input_gradient;
       calls.send(group_, data, peer);
       transfers_.add(is_activation ? activations_sent : gradients_sent, data.bytes());
-      if (!is_activation) {
+      if (is_activation) {
+        sent.activations.emplace_back(message.stage, message.micro_batch);
+      } else {
         sent.gradients.push_back(std::exchange(passage.input_gradient, {}));
       }
       continue;
@@ -176,6 +179,9 @@ void Pipeline::wait_for(Rank& rank, const std::vector<Sent>& sent) {
   for (const Sent& each : sent) {
     for (const Slice& gradient : each.gradients) {
       rank.release(gradient);
+    }
+    for (const PassageKey& key : each.activations) {
+      end_evaluation(rank, key);
     }
   }
 }
@@ -219,6 +225,33 @@ Program Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Bat
   }
   passage.forward = replica_.forwards().last();
   replica_.forwards().keep();
+  if (action.stage > 0 && is_own(action.stage - 1)) {
+    end_evaluation(rank, {action.stage - 1, action.micro_batch});
+  }
+  if (part.has_loss) {
+    end_evaluation(rank, {action.stage, action.micro_batch});
+  }
+}
+
+// Of a micro-batch that no backward will ask for: the stage behind has what this one gave.
+void Pipeline::end_evaluation(Rank& rank, const PassageKey& key) {
+  const auto found = passages_.find(key);
+  if (trains_ || keeps_received() || found == passages_.end()) {
+    return;
+  }
+  replica_.forwards().drop(rank, found->second.forward);
+  release_output(rank, found->second);
+  release_received(rank, found->second);
+  passages_.erase(found);
+}
+
+void Pipeline::release_received(Rank& rank, Passage& passage) {
+  for (std::optional<Slice>* received : {&passage.activation, &passage.gradient}) {
+    if (*received) {
+      rank.release(**received);
+      received->reset();
+    }
+  }
 }
 
 namespace {
@@ -277,7 +310,11 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
 
 void Pipeline::end_backward(Rank& rank, const PipelineAction& action) {
   replica_.forget_forward(rank);
-  release_output(rank, passages_[{action.stage, action.micro_batch}]);
+  Passage& passage = passages_[{action.stage, action.micro_batch}];
+  release_output(rank, passage);
+  if (!keeps_received()) {
+    release_received(rank, passage);
+  }
   if (!is_last(action.stage) && is_own(action.stage + 1)) {
     Passage& behind = passages_[{action.stage + 1, action.micro_batch}];
     rank.release(std::exchange(behind.input_gradient, {}));

@@ -72,6 +72,9 @@ class Pipeline : public DistributedStrategy {
   virtual void end_action(Rank& /*rank*/, const PipelineAction& /*action*/) {}
   /// On the ranks of the last stage.
   virtual void average_loss(Rank& /*rank*/) {}
+  /// What a micro-batch has received stays where it is for the same one of the next batch. Else its
+  /// memory is freed behind the backward, or the forward of an evaluation.
+  virtual bool keeps_received() const = 0;
   virtual StepOptions as_computed(const StepOptions& options) const { return options; }
   /// Of an optimizer beside that of the replica, which this rank writes into a checkpoint.
   virtual Bytes bytes_of_own_state() const { return {}; }
@@ -131,12 +134,13 @@ class Pipeline : public DistributedStrategy {
     Slice output{};                     ///< what the next stage gets
     Slice input_gradient{};             ///< what the stage before gets
   };
+  using PassageKey = std::pair<int32_t, int32_t>;  ///< stage, micro-batch
   /// Messages under way, and memory that is freed behind them.
   struct Sent {
     Ticket done{};
     std::vector<Slice> gradients{};
+    std::vector<PassageKey> activations{};
   };
-  using PassageKey = std::pair<int32_t, int32_t>;  ///< stage, micro-batch
 
   // The way of micro-batches (pipeline.cpp).
   std::vector<Batch> micro_batches_of(const Batch& batch);
@@ -150,6 +154,8 @@ class Pipeline : public DistributedStrategy {
   void begin_receives(Rank& rank, const std::vector<PipelineMessage>& messages);
   void wait_for(Rank& rank, const std::vector<Sent>& sent);
   void release_output(Rank& rank, Passage& passage) const;
+  static void release_received(Rank& rank, Passage& passage);
+  void end_evaluation(Rank& rank, const PassageKey& key);
 
   // The end of a step (pipeline_update.cpp).
   void finish_step(Rank& rank, const StepOptions& options);
@@ -161,6 +167,7 @@ class Pipeline : public DistributedStrategy {
   std::map<PassageKey, Passage> passages_;
   std::vector<Sent> begun_sends_;
   Slice losses_;             ///< one a micro-batch
+  bool trains_ = false;      ///< the batch under way
   bool knows_loss_ = false;  ///< of another rank; else its own is -1
 };
 

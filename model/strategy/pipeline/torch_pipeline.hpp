@@ -46,6 +46,8 @@ class TorchPipeline : public Pipeline {
   void note_scaling() { scales_twice_ = scales_twice_ || std::exchange(has_gradients_, true); }
   Program end_exchange(Rank& rank) override;
   void finish_gradients(Rank& rank, const StepOptions& options) override;
+  /// PipelineStage._prepare_forward_infra makes buffers for all micro-batches.
+  bool keeps_received() const override { return true; }
   std::string_view size_argument() const override { return "n_microbatches"; }
 
   virtual Program make_groups(Rank& rank);
