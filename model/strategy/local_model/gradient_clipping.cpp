@@ -31,7 +31,52 @@ Ticket sum_over(Rank& rank, const SharedNorm& shared, const Slice& norms, Device
   return back;
 }
 
+Bytes bytes_of(const std::vector<Slice>& gradients) {
+  Bytes size{};
+  for (const Slice& gradient : gradients) {
+    size += gradient.bytes();
+  }
+  return size;
+}
+
+ComputeOptions on_compute_stream(DeviceId device) {
+  return {stream(queue::compute, device), {}, site_id(replica_sites::clip_gradients)};
+}
+
+// Every gradient is read and written.
+KernelCall clipping_call(const GradientClipping& clipping, const std::vector<Slice>& gradients) {
+  KernelCall call;
+  call.kernel = clipping.algorithm == GradientClipping::Algorithm::value ? Kernel::clip_by_value
+                                                                         : Kernel::clip_by_norm;
+  call.scalars = {&clipping.limit, 1};
+  call.memory_traffic = bytes_of(gradients) * 2;
+  call.writes = gradients;
+  return call;
+}
+
 }  // namespace
+
+DType norm_dtype(const std::vector<Slice>& gradients) {
+  const bool is_double = !gradients.empty() && gradients.front().dtype == DType::fp64;
+  return is_double ? DType::fp64 : DType::fp32;
+}
+
+Ticket measure_norm(Rank& rank, const std::vector<Slice>& gradients, const Slice& squared_norm,
+                    DeviceId device) {
+  KernelCall measure;
+  measure.kernel = Kernel::squared_norm;
+  measure.reads = gradients;
+  measure.writes = {&squared_norm, 1};
+  measure.memory_traffic = bytes_of(gradients);
+  return rank.compute(measure, on_compute_stream(device));
+}
+
+void clip_to_norm(Rank& rank, const GradientClipping& clipping, const std::vector<Slice>& gradients,
+                  const Slice& squared_norm, DeviceId device) {
+  KernelCall call = clipping_call(clipping, gradients);
+  call.reads = {&squared_norm, 1};
+  rank.compute(call, on_compute_stream(device));
+}
 
 void clip_gradients(Rank& rank, const GradientClipping& clipping,
                     const std::vector<Slice>& gradients, DeviceId device,
@@ -40,45 +85,25 @@ void clip_gradients(Rank& rank, const GradientClipping& clipping,
       (gradients.empty() && shared == nullptr)) {
     return;
   }
-  const ComputeOptions options{
-      stream(queue::compute, device), {}, site_id(replica_sites::clip_gradients)};
-  Bytes size{};
-  for (const Slice& gradient : gradients) {
-    size += gradient.bytes();
-  }
-  KernelCall call;
-  call.scalars = {&clipping.limit, 1};
-  call.memory_traffic = size * 2;
-  call.writes = gradients;
   if (clipping.algorithm == GradientClipping::Algorithm::value) {
-    call.kernel = Kernel::clip_by_value;
-    rank.compute(call, options);
+    rank.compute(clipping_call(clipping, gradients), on_compute_stream(device));
     return;
   }
-  // A norm of half-precision gradients is kept in single precision.
-  const bool is_double = !gradients.empty() && gradients.front().dtype == DType::fp64;
-  const DType dtype = is_double ? DType::fp64 : DType::fp32;
   int64_t elements = 1;
   for (size_t i = 0; shared != nullptr && i < shared->sums.size(); ++i) {
     elements = std::max(elements, shared->sums[i].elements);
   }
-  const Slice norms = rank.allocate(Purpose::workspace, dtype, elements, device);
+  const Slice norms = rank.allocate(Purpose::workspace, norm_dtype(gradients), elements, device);
   const Slice squared_norm = norms.part(0, 1);
   const std::vector<Slice>& counted =
       shared != nullptr && shared->counted != nullptr ? *shared->counted : gradients;
-  KernelCall measure;
-  measure.kernel = Kernel::squared_norm;
-  measure.reads = counted;
-  measure.writes = {&squared_norm, 1};
-  measure.memory_traffic = size;
-  const Ticket measured = rank.compute(measure, options);
+  const Ticket measured = measure_norm(rank, counted, squared_norm, device);
   if (shared != nullptr) {
     const Ticket summed = sum_over(rank, *shared, norms, device, measured);
+    const ComputeOptions options = on_compute_stream(device);
     rank.event({options.on, {summed}, options.site});
   }
-  call.kernel = Kernel::clip_by_norm;
-  call.reads = {&squared_norm, 1};
-  rank.compute(call, options);
+  clip_to_norm(rank, clipping, gradients, squared_norm, device);
   rank.release(norms);
 }
 

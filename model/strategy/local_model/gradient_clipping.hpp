@@ -37,4 +37,15 @@ void clip_gradients(Rank& rank, const GradientClipping& clipping,
                     const std::vector<Slice>& gradients, DeviceId device,
                     const SharedNorm* shared = nullptr);
 
+// Its two parts, for gradients on several devices, on the compute stream of each.
+
+/// The type in which a norm of these is kept: half-precision ones have it in single precision.
+DType norm_dtype(const std::vector<Slice>& gradients);
+/// `squared_norm`: one element on the device.
+Ticket measure_norm(Rank& rank, const std::vector<Slice>& gradients, const Slice& squared_norm,
+                    DeviceId device);
+/// So that all gradients, of which that is the squared norm, have no larger one than the limit.
+void clip_to_norm(Rank& rank, const GradientClipping& clipping, const std::vector<Slice>& gradients,
+                  const Slice& squared_norm, DeviceId device);
+
 }  // namespace lockstep

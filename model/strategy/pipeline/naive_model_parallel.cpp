@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/strategy/data_parallel/device_copy.hpp"
+#include "model/strategy/pipeline/clipping_over_devices.hpp"
 #include "model/strategy/pipeline/pipeline_plan.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
@@ -181,17 +182,22 @@ void NaiveModelParallel::forget(Rank& rank, Device& device) const {
 }
 
 Program NaiveModelParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  if (options.clipping.algorithm == GradientClipping::Algorithm::norm && devices_.size() > 1) {
-    throw ProgramException(site_id(update_on_devices),
-                           "clipping by norm over the devices of one process is not modelled; "
-                           "clip by value");
-  }
+  std::vector<OwnedStep> steps;
+  std::vector<GradientsOnDevice> gradients;
   for (Device& device : devices_) {
-    OwnedStep owned;
+    OwnedStep& owned = steps.emplace_back();
     for (size_t index = 0; index < device.replica.parameters().size(); ++index) {
       owned.owns.push_back(device.replica.holds(index));
     }
-    device.replica.optimizer_step(rank, options, site_id(update_on_devices), &owned);
+    gradients.push_back(
+        {device.replica.device(), device.replica.update().gradients_of(options.optimizer, &owned)});
+  }
+  clip_gradients_over_devices(rank, options.clipping, gradients);
+  UpdateOptions clipped = options;
+  clipped.clipping = {};
+  for (size_t device = 0; device < devices_.size(); ++device) {
+    devices_[device].replica.optimizer_step(rank, clipped, site_id(update_on_devices),
+                                            &steps[device]);
   }
   transfers_.end_step();
   co_return;

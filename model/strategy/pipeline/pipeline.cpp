@@ -28,6 +28,15 @@ std::vector<int64_t> split_lengths(int64_t samples, int64_t pieces) {
   return lengths;
 }
 
+void release(Rank& rank, std::initializer_list<std::optional<Slice>*> all) {
+  for (std::optional<Slice>* const each : all) {
+    if (*each) {
+      rank.release(**each);
+      each->reset();
+    }
+  }
+}
+
 }  // namespace
 
 Pipeline::Pipeline(const TrainingPlan& plan, TrainingPlan computing, PipelinePlan pipeline)
@@ -241,17 +250,8 @@ void Pipeline::end_evaluation(Rank& rank, const PassageKey& key) {
   }
   replica_.forwards().drop(rank, found->second.forward);
   release_output(rank, found->second);
-  release_received(rank, found->second);
+  release(rank, {&found->second.activation, &found->second.gradient});
   passages_.erase(found);
-}
-
-void Pipeline::release_received(Rank& rank, Passage& passage) {
-  for (std::optional<Slice>* received : {&passage.activation, &passage.gradient}) {
-    if (*received) {
-      rank.release(**received);
-      received->reset();
-    }
-  }
 }
 
 namespace {
@@ -313,7 +313,7 @@ void Pipeline::end_backward(Rank& rank, const PipelineAction& action) {
   Passage& passage = passages_[{action.stage, action.micro_batch}];
   release_output(rank, passage);
   if (!keeps_received()) {
-    release_received(rank, passage);
+    release(rank, {&passage.activation, &passage.gradient});
   }
   if (!is_last(action.stage) && is_own(action.stage + 1)) {
     Passage& behind = passages_[{action.stage + 1, action.micro_batch}];

@@ -154,7 +154,6 @@ class Pipeline : public DistributedStrategy {
   void begin_receives(Rank& rank, const std::vector<PipelineMessage>& messages);
   void wait_for(Rank& rank, const std::vector<Sent>& sent);
   void release_output(Rank& rank, Passage& passage) const;
-  static void release_received(Rank& rank, Passage& passage);
   void end_evaluation(Rank& rank, const PassageKey& key);
 
   // The end of a step (pipeline_update.cpp).

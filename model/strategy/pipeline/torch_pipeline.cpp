@@ -92,16 +92,12 @@ void TorchPipeline::scale_gradients(Rank& rank) {
 
 Program TorchPipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
   const bool by_norm = options.clipping.algorithm == GradientClipping::Algorithm::norm;
-  if (by_norm && shares_weights_) {
-    throw ProgramException(site_id(pipeline_sites::update),
-                           "clipping by norm is not modelled where stages on several ranks share a "
-                           "weight, which the norm would count twice; clip by value");
-  }
   OwnedStep owned;
   std::vector<size_t> held;
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
     owned.owns.push_back(replica_.holds(index));
-    owned.counts.push_back(replica_.holds(index) && counts_in_norm(replica_, tensor_, index));
+    owned.counts.push_back(replica_.holds(index) && !shared_.is_copy(index) &&
+                           counts_in_norm(replica_, tensor_, index));
     if (replica_.holds(index)) {
       held.push_back(index);
     }

@@ -38,6 +38,16 @@ ComparedStrategy horovod(const ComparedTraining& training) {
   return compared;
 }
 
+void add_bagua(std::vector<ComparedStrategy>& compared) {
+  add({"bagua"}, compared);
+  for (const char* algorithm :
+       {"bytegrad", "decentralized", "low_precision_decentralized", "async", "qadam"}) {
+    compared.push_back({fmt::format("bagua, {}", algorithm), "BaguaStrategy",
+                        fmt::format("algorithm: {}", algorithm)});
+  }
+  compared.back().settings = {"optimizer=QAdamOptimizer"};  // which that algorithm alone takes
+}
+
 void add_fsdp(const ComparedTraining& training, std::vector<ComparedStrategy>& compared) {
   add({"fsdp_native", "fsdp", "fsdp_cpu_offload"}, compared);
   const std::string blocks = "auto_wrap_policy: blocks";
@@ -70,6 +80,13 @@ ComparedStrategy pipeline(const ComparedTraining& training) {
   return compared;
 }
 
+// Within nodes, whose links are fast; each replica of the model is a node.
+ComparedStrategy tensor_parallel(const ComparedTraining& training) {
+  return {"tensor parallel in nodes", "ModelParallelStrategy",
+          fmt::format("data_parallel_size: {}, tensor_parallel_size: {}, parallelize_plan: auto",
+                      training.nodes, training.devices)};
+}
+
 }  // namespace
 
 std::vector<ComparedStrategy> strategies_to_compare(const ComparedTraining& training) {
@@ -77,17 +94,21 @@ std::vector<ComparedStrategy> strategies_to_compare(const ComparedTraining& trai
   add_xla(training, compared);
   add({"single_device", "dp", "ddp2", "ddp", "ddp_spawn"}, compared);
   compared.push_back({"ddp, fp16 gradients", "DDPStrategy", "ddp_comm_hook: fp16_compress_hook"});
+  compared.push_back({"ddp, PowerSGD", "DDPStrategy", "ddp_comm_hook: powerSGD_hook"});
+  compared.push_back({"ddp, post-local SGD", "DDPStrategy",
+                      "ddp_comm_hook: post_localSGD_hook, model_averaging_period: 4"});
   compared.push_back(horovod(training));
-  add({"bagua"}, compared);
-  for (const char* algorithm : {"bytegrad", "decentralized", "async"}) {
-    compared.push_back({fmt::format("bagua, {}", algorithm), "BaguaStrategy",
-                        fmt::format("algorithm: {}", algorithm)});
-  }
+  compared.push_back(horovod(training));
+  compared.back().label += ", Adasum";
+  compared.back().strategy = "HorovodStrategy";
+  compared.back().arguments = "op: adasum";
+  add_bagua(compared);
   add({"ddp_sharded", "ddp_fully_sharded"}, compared);
   add_fsdp(training, compared);
   add({"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_2_offload", "deepspeed_stage_3",
        "deepspeed_stage_3_offload"},
       compared);
+  compared.push_back(tensor_parallel(training));
   compared.push_back(pipeline(training));
   add({"ParameterServerStrategy"}, compared);
   compared.push_back({"asynchronous server", "ParameterServerStrategy", "mode: async"});

@@ -104,8 +104,10 @@ Program OptimizerSteps::update(size_t optimizer, SiteId site, bool has_loss) {
   }
   co_await hooks_.run("on_before_optimizer_step");
   if (program_.trainer.automatic_optimization) {
-    if (!hooks_.has("configure_gradient_clipping")) {
-      clippings_[optimizer] = {program_.trainer.gradient_clipping, no_site};
+    const GradientClipping& of_trainer = program_.trainer.gradient_clipping;
+    if (!hooks_.has("configure_gradient_clipping") &&
+        of_trainer.algorithm != GradientClipping::Algorithm::none) {
+      clippings_[optimizer] = {of_trainer, no_site};
     }
     co_await hooks_.run("configure_gradient_clipping");
   }
@@ -157,8 +159,16 @@ void OptimizerSteps::count_step() {
   log_.steps_of_cycle = strategy_.steps_of_cycle(program_.trainer.accumulate_grad_batches);
 }
 
+// Of two limits of one kind the lower one is left of both.
 void OptimizerSteps::clip_at_step(size_t optimizer, const GradientClipping& how, SiteId site) {
-  clippings_[optimizer] = {how, site};
+  Clipping& asked = clippings_[optimizer];
+  const bool clips_already = asked.how.algorithm != GradientClipping::Algorithm::none;
+  if (clips_already && asked.how.algorithm != how.algorithm) {
+    lack_at(log_, site, "clipping by norm and by value in one step is not modelled");
+  }
+  if (!clips_already || how.limit < asked.how.limit) {
+    asked = {how, site};
+  }
 }
 
 Program OptimizerSteps::zero_grad(size_t optimizer, bool set_to_none) {

@@ -101,7 +101,8 @@ struct TrainingProgram {
   bool scales_loss = false;                                ///< by a GradScaler, under 16-mixed
   LossScale::Others scales_for{};                          ///< LossScale::stand_for
   StrategyArguments strategy_arguments;
-  /// Of ranks that freeze layers which others train, and the networks that they hold.
+  /// Of ranks that freeze layers which others train, or cut them in another way, and the networks
+  /// that they hold.
   std::map<int32_t, TrainingPlan> plans_of_ranks{};
   std::vector<std::shared_ptr<const Network>> networks_of_ranks{};
   const TrainingPlan& plan_of(int32_t rank) const {

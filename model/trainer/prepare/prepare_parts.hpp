@@ -115,6 +115,8 @@ std::shared_ptr<const Network> prepare_network(Preparation& preparation,
 /// Networks and plans of the ranks that `frozen_on` names; needs network and plan.
 void prepare_frozen_on_ranks(Preparation& preparation, const std::vector<std::string>& checkpointed,
                              TrainingProgram& program);
+/// The same of ranks that are given arguments of their own; needs network and plan.
+void prepare_cut_on_ranks(const StrategyEntry& entry, TrainingProgram& program);
 void prepare_plan(Preparation& preparation, TrainingProgram& program);
 /// Which layers each optimizer holds, and whether the program says which one it means, and which
 /// modules run; needs the network.

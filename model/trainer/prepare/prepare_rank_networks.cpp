@@ -1,4 +1,5 @@
-// Ranks that freeze layers which others train: a defect that a scenario can state.
+// Ranks that freeze layers which others train, or cut them in another way: defects that a scenario
+// can state.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,6 +31,14 @@ void freeze(std::vector<LayerSpec>& layers, int64_t rank) {
   }
 }
 
+void add_network_of(int32_t rank, std::shared_ptr<const Network> network,
+                    TrainingProgram& program) {
+  program.networks_of_ranks.push_back(std::move(network));
+  TrainingPlan plan = program.plan;
+  plan.network = program.networks_of_ranks.back().get();
+  program.plans_of_ranks.emplace(rank, std::move(plan));
+}
+
 }  // namespace
 
 void prepare_frozen_on_ranks(Preparation& preparation, const std::vector<std::string>& checkpointed,
@@ -59,10 +68,27 @@ void prepare_frozen_on_ranks(Preparation& preparation, const std::vector<std::st
     if (network == nullptr) {
       return;
     }
-    program.networks_of_ranks.push_back(std::move(network));
-    TrainingPlan plan = program.plan;
-    plan.network = program.networks_of_ranks.back().get();
-    program.plans_of_ranks.emplace(static_cast<int32_t>(rank), std::move(plan));
+    add_network_of(static_cast<int32_t>(rank), std::move(network), program);
+  }
+}
+
+// Arguments that decide how layers are cut are those of each rank. What is wrong with them is said
+// of the strategy that the rank makes.
+void prepare_cut_on_ranks(const StrategyEntry& entry, TrainingProgram& program) {
+  if (!entry.cut) {
+    return;
+  }
+  const std::shared_ptr<const Network> whole =
+      program.whole_network == nullptr ? program.network : program.whole_network;
+  for (const auto& [rank, arguments] : program.arguments_of_ranks) {
+    std::optional<CutNetwork> cut =
+        entry.cut(*whole, arguments, program.plan.world_size, program.plan.node_ranks);
+    if (cut && !cut->why_not.empty()) {
+      continue;
+    }
+    add_network_of(rank, cut ? std::make_shared<const Network>(std::move(cut->network)) : whole,
+                   program);
+    program.plans_of_ranks.at(rank).whole_network = cut ? whole.get() : nullptr;
   }
 }
 
