@@ -100,6 +100,12 @@ std::vector<KnownDifference> skipped_steps(const LossScaler& scaler) {
            "start with a smaller scale: initial_scale_power"}};
 }
 
+KnownDifference skipped_without_scale(int64_t steps) {
+  return {fmt::format("{} optimizer step{} skipped, because gradients were not finite", steps,
+                      steps == 1 ? " was" : "s were"),
+          "look for the batch or layer whose loss is not finite"};
+}
+
 Program share_flag(Rank& rank, SiteId site) {
   const Slice flag = rank.allocate(Purpose::communication, DType::uint8, 1);
   const Ticket ready = rank.event({compute_stream, {}, site});
@@ -226,9 +232,7 @@ std::string DeepSpeedPartitioned::no_sync_refusal() const {
 std::vector<KnownDifference> DeepSpeedPartitioned::known_differences() {
   std::vector<KnownDifference> known = skipped_steps(scaler_);
   if (skipped_ > 0) {
-    known.push_back({fmt::format("{} optimizer step{} skipped, because gradients were not finite",
-                                 skipped_, skipped_ == 1 ? " was" : "s were"),
-                     "look for the batch or layer whose loss is not finite"});
+    known.push_back(skipped_without_scale(skipped_));
   }
   if (partition_) {
     partition_->add_differences(known);
