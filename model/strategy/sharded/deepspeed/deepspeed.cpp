@@ -54,6 +54,11 @@ PartitionReductionOptions reduction_options(const DeepSpeedOptions& options,
   reduction.contiguous_gradients = options.contiguous_gradients;
   reduction.call = call_of(options, release);
   reduction.communicated = options.communication_data_type;
+  // average_tensor and allreduce_bucket of ZeRO's own divide before the sum, whatever is
+  // configured.
+  if (!options.reduce_scatter && options.contiguous_gradients) {
+    reduction.division = options.division;
+  }
   return reduction;
 }
 

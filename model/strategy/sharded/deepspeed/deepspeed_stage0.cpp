@@ -55,8 +55,8 @@ Program FlatReduction::finish(Rank& rank) {
   }
 }
 
-// allreduce_bucket: the sum is divided, so that it may overflow in 16 bits where its mean would
-// not.
+// allreduce_bucket: by default the sum is divided, so that it may overflow in 16 bits where its
+// mean would not.
 void FlatReduction::reduce(Rank& rank, const std::vector<Slice>& gradients) {
   const SiteId site = site_id(fill_bucket);
   const DType own = gradients.front().dtype;
@@ -68,13 +68,15 @@ void FlatReduction::reduce(Rank& rank, const std::vector<Slice>& gradients) {
     travels = rank.allocate(Purpose::communication, *communicated_, flat.elements);
     packed = elementwise(rank, Kernel::cast, {flat}, {travels}, 0, {compute_stream, {}, site});
   }
+  if (const double before = division_.before_sum(rank.world_size()); before != 1) {
+    packed = elementwise(rank, Kernel::scale, {}, {travels}, before, {compute_stream, {}, site});
+  }
   reduced_ = rank.all_reduce(world_group, travels, Reduction::sum,
                              {communication_stream, {packed}, site_id(reduce_bucket_site)});
   exchanged_bytes_.push_back(travels.bytes());
   rank.event({compute_stream, {reduced_}, site});
-  if (rank.world_size() > 1) {
-    elementwise(rank, Kernel::scale, {}, {travels}, 1.0 / rank.world_size(),
-                {compute_stream, {}, site});
+  if (const double behind = division_.behind_sum(rank.world_size()); behind != 1) {
+    elementwise(rank, Kernel::scale, {}, {travels}, behind, {compute_stream, {}, site});
   }
   if (travels.dtype != own) {
     elementwise(rank, Kernel::cast, {travels}, {flat}, 0, {compute_stream, {}, site});
@@ -125,7 +127,7 @@ Program DeepSpeedReplicated::setup(Rank& rank, Stage stage) {
     if (copy_) {
       copy_->forget_optimizer(rank);
     }
-    reduction_.emplace(replica(), options_.communication_data_type);
+    reduction_.emplace(replica(), options_.communication_data_type, options_.division);
   }
 }
 

@@ -10,12 +10,12 @@
 namespace lockstep {
 
 /// All gradients in flat all_reduces once the backward has ended (deepspeed/runtime/engine.py,
-/// buffered_allreduce_fallback), whose sum is divided behind it.
+/// buffered_allreduce_fallback).
 class FlatReduction final : public GradientExchange {
  public:
   /// `communicated`: the type in which gradients travel; none: their own.
-  FlatReduction(Replica& replica, std::optional<DType> communicated)
-      : replica_(&replica), communicated_(communicated) {}
+  FlatReduction(Replica& replica, std::optional<DType> communicated, EngineDivision division)
+      : replica_(&replica), communicated_(communicated), division_(division) {}
 
   void begin(Rank&, bool synchronise) override { synchronises_ = synchronise; }
   void gradients_ready(Rank&, size_t, Ticket) override {}
@@ -30,6 +30,7 @@ class FlatReduction final : public GradientExchange {
 
   Replica* replica_;
   std::optional<DType> communicated_;
+  EngineDivision division_;
   bool synchronises_ = true;
   Ticket reduced_{};
   std::map<size_t, int64_t> without_gradient_;

@@ -19,6 +19,7 @@ namespace {
 enum class Needs : uint8_t {
   fp16,
   fp16_of_zero,         ///< fp16 at stages 1 to 3
+  sums_as_they_are,     ///< the engine divides gradients as it is asked to
   stages_with_buckets,  ///< 1 to 3
   partitions,           ///< stages 1 and 2
   stage_3,
@@ -42,6 +43,8 @@ constexpr auto settings = std::to_array<Setting>({
     {"hysteresis", "fp16.hysteresis", 2, Needs::fp16_of_zero},
     {"min_loss_scale", "fp16.min_loss_scale", 1, Needs::fp16},
     {"", "fp16.consecutive_hysteresis", 0, Needs::fp16_of_zero},
+    {"", "gradient_predivide_factor", 1, Needs::sums_as_they_are},
+    {"", "prescale_gradients", 0, Needs::sums_as_they_are},
     {"reduce_bucket_size", "zero_optimization.reduce_bucket_size", 5e8, Needs::stages_with_buckets},
     {"contiguous_gradients", "zero_optimization.contiguous_gradients", 1,
      Needs::stages_with_buckets},
@@ -82,6 +85,10 @@ std::string_view why_not_read(Needs needs, const TrainingPlan& plan,
       return plan.activation_dtype != DType::fp16 ? "precision 16 alone scales the loss"
              : options.stage == 0                 ? "stage 0 halves the scale at each overflow"
                                                   : "";
+    case Needs::sums_as_they_are:
+      return options.stage == 0 || (!options.reduce_scatter && options.contiguous_gradients)
+                 ? ""
+                 : "ZeRO divides gradients before their sum, unless reduce_scatter is false";
     case Needs::stages_with_buckets:
       return options.stage > 0 ? "" : "stage 0 reduces gradients after the backward, as it is";
     case Needs::partitions:
