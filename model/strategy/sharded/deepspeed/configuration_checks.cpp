@@ -132,7 +132,29 @@ void check_accumulated_type(const TrainingPlan& plan, const StrategyArguments& a
       key, "leave it out");
 }
 
-// zero/stage_1_and_2.py and stage3.py, __init__.
+// zero/stage_1_and_2.py and stage3.py, __init__; engine.py, allreduce_bucket.
+void check_predivision(const DeepSpeedOptions& options) {
+  const std::string key = in_config + "gradient_predivide_factor";
+  const double factor = options.division.predivided;
+  if (factor == 1) {
+    return;
+  }
+  if (options.stage >= 2 && options.reduce_scatter) {
+    throw RefusedArgument(
+        fmt::format("AssertionError: gradient_predivide_factor != 1.0 is not yet supported with "
+                    "ZeRO-{} with reduce scatter enabled",
+                    options.stage),
+        key, "leave it out, or set reduce_scatter: false");
+  }
+  if (options.stage == 3) {
+    throw UnmodelledArgument("`gradient_predivide_factor` at stage 3 is not modelled", key);
+  }
+  const bool is_read = options.stage == 0 || !options.reduce_scatter;
+  if (factor == 0 && is_read && !options.division.comes_before) {
+    throw RefusedArgument("ZeroDivisionError: float division by zero", key, "leave it out");
+  }
+}
+
 void check_prescaling(const StrategyArguments& arguments, const DeepSpeedOptions& options) {
   const std::string key = in_config + "prescale_gradients";
   if (options.stage >= 2 && options.reduce_scatter && arguments.has(key) &&
@@ -218,6 +240,7 @@ void check_deepspeed_assertions(const TrainingPlan& plan, const StrategyArgument
   check_batch_sizes(plan, arguments);
   check_replaced_keys(arguments);
   check_prescaling(arguments, options);
+  check_predivision(options);
   check_legacy_stage(arguments, options);
   check_accumulated_type(plan, arguments, options);
 }

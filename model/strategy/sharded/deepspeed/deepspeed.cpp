@@ -54,6 +54,11 @@ PartitionReductionOptions reduction_options(const DeepSpeedOptions& options,
   reduction.contiguous_gradients = options.contiguous_gradients;
   reduction.call = call_of(options, release);
   reduction.communicated = options.communication_data_type;
+  // average_tensor and allreduce_bucket of ZeRO's own divide before the sum, whatever is
+  // configured.
+  if (!options.reduce_scatter && options.contiguous_gradients) {
+    reduction.division = options.division;
+  }
   return reduction;
 }
 
@@ -98,6 +103,12 @@ std::vector<KnownDifference> skipped_steps(const LossScaler& scaler) {
                        scaler.skipped_steps(), scaler.skipped_steps() == 1 ? " was" : "s were",
                        scaler.scale()),
            "start with a smaller scale: initial_scale_power"}};
+}
+
+KnownDifference skipped_without_scale(int64_t steps) {
+  return {fmt::format("{} optimizer step{} skipped, because gradients were not finite", steps,
+                      steps == 1 ? " was" : "s were"),
+          "look for the batch or layer whose loss is not finite"};
 }
 
 Program share_flag(Rank& rank, SiteId site) {
@@ -226,9 +237,7 @@ std::string DeepSpeedPartitioned::no_sync_refusal() const {
 std::vector<KnownDifference> DeepSpeedPartitioned::known_differences() {
   std::vector<KnownDifference> known = skipped_steps(scaler_);
   if (skipped_ > 0) {
-    known.push_back({fmt::format("{} optimizer step{} skipped, because gradients were not finite",
-                                 skipped_, skipped_ == 1 ? " was" : "s were"),
-                     "look for the batch or layer whose loss is not finite"});
+    known.push_back(skipped_without_scale(skipped_));
   }
   if (partition_) {
     partition_->add_differences(known);

@@ -28,6 +28,9 @@ void note_step(LossScaler& scaler, bool overflowed);
 /// For LS306: steps that were skipped, where there are any.
 std::vector<KnownDifference> skipped_steps(const LossScaler& scaler);
 
+/// The same in bf16, which has no scale.
+KnownDifference skipped_without_scale(int64_t steps);
+
 /// The ranks agree whether a gradient has overflowed; the host waits for it.
 Program share_flag(Rank& rank, SiteId site);
 

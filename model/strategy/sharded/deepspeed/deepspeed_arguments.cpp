@@ -150,8 +150,13 @@ void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options
         "", "train all parameters by one optimizer, or use ddp or fsdp");
   }
   check_second_partition(plan, options);
-  if (options.stage == 0 && plan.activation_dtype != DType::fp32 && plan.is_fitted) {
-    throw UnmodelledArgument("stage 0 of DeepSpeed in 16 bits is not modelled; stages 1 to 3 are");
+  // Up to 0.17.5 a BF16_Optimizer, which divides its state among ranks; the scale of releases after
+  // it was fixed in 0.18.6 (pull requests 7515 and 7839 of DeepSpeed).
+  constexpr Version first_of_bf16{0, 18, 6};
+  if (options.stage == 0 && plan.activation_dtype == DType::bf16 && plan.is_fitted &&
+      plan.deepspeed < first_of_bf16) {
+    throw UnmodelledArgument("stage 0 in bf16 is not modelled for DeepSpeed before 0.18.6", "",
+                             "use stage 1, 16-mixed, or a newer release");
   }
 }
 

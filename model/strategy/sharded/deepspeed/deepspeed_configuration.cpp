@@ -227,6 +227,8 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& given) {
     options.clipping =
         limit > 0 ? GradientClipping{GradientClipping::Algorithm::norm, limit} : GradientClipping{};
   }
+  options.division = {configuration.boolean("prescale_gradients", false),
+                      configuration.number("gradient_predivide_factor", 1)};
   if (configuration.has("communication_data_type")) {
     options.communication_data_type = dtype_argument(arguments, "config.communication_data_type");
   }

@@ -65,6 +65,8 @@ const DeepSpeedKeys& read_deepspeed_keys() {
                                      "scheduler.type",
                                      "scheduler.params",
                                      "gradient_clipping",
+                                     "gradient_predivide_factor",
+                                     "prescale_gradients",
                                      "checkpoint.tag_validation"};
   return keys;
 }
@@ -97,7 +99,6 @@ const DeepSpeedKeys& ignored_deepspeed_keys() {
                                      "zero_allow_untested_optimizer",
                                      "zero_force_ds_cpu_optimizer",
                                      "dump_state",
-                                     "prescale_gradients",
                                      "seq_parallel_communication_data_type",
                                      "dataloader_drop_last",
                                      "disable_allgather",
@@ -133,7 +134,6 @@ const std::vector<UnmodelledDeepSpeedKey>& unmodelled_deepspeed_keys() {
        "parameters are fetched by all_gather"},
       {"sparse_gradients", "dense gradients are modelled"},
       {"sparse_attention"},
-      {"gradient_predivide_factor", "division by the number of ranks is modelled"},
       {"data_types"},
       {"amp", "fp16 and bf16 by `precision` are modelled", OffBy::by_enabled},
       {"aio.use_gds", "reading and writing through host memory is modelled"},

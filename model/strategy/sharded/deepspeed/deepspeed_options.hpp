@@ -6,6 +6,7 @@
 
 #include "model/core/dtype.hpp"
 #include "model/strategy/sharded/deepspeed/drive_options.hpp"
+#include "model/strategy/sharded/deepspeed/engine_division.hpp"
 #include "model/strategy/sharded/deepspeed/loss_scaler.hpp"
 #include "model/strategy/update_options.hpp"
 
@@ -23,6 +24,7 @@ struct DeepSpeedOptions {
   int64_t reduce_bucket_size = 200'000'000;
   int64_t sub_group_size = 1'000'000'000'000;
   std::optional<DType> communication_data_type;
+  EngineDivision division;
 
   // Stage 3.
   int64_t prefetch_bucket_size = 50'000'000;

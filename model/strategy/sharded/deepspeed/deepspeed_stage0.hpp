@@ -5,15 +5,17 @@
 
 #include "model/strategy/data_parallel/replicated.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_options.hpp"
+#include "model/strategy/sharded/deepspeed/master_copy.hpp"
 
 namespace lockstep {
 
-/// All gradients in one flat all_reduce once the backward has ended (deepspeed/runtime/engine.py,
+/// All gradients in flat all_reduces once the backward has ended (deepspeed/runtime/engine.py,
 /// buffered_allreduce_fallback).
 class FlatReduction final : public GradientExchange {
  public:
-  FlatReduction(Replica& replica, int64_t bucket_elements)
-      : replica_(&replica), bucket_elements_(bucket_elements) {}
+  /// `communicated`: the type in which gradients travel; none: their own.
+  FlatReduction(Replica& replica, std::optional<DType> communicated, EngineDivision division)
+      : replica_(&replica), communicated_(communicated), division_(division) {}
 
   void begin(Rank&, bool synchronise) override { synchronises_ = synchronise; }
   void gradients_ready(Rank&, size_t, Ticket) override {}
@@ -27,15 +29,16 @@ class FlatReduction final : public GradientExchange {
   void reduce(Rank& rank, const std::vector<Slice>& gradients);
 
   Replica* replica_;
-  int64_t bucket_elements_;
+  std::optional<DType> communicated_;
+  EngineDivision division_;
   bool synchronises_ = true;
   Ticket reduced_{};
   std::map<size_t, int64_t> without_gradient_;
   std::vector<Bytes> exchanged_bytes_;
 };
 
-/// DeepSpeed without ZeRO: every rank holds and updates everything. An engine that only evaluates
-/// is one, but for stage 3.
+/// DeepSpeed without ZeRO: every rank holds and updates everything, in 16 bits beside a copy in
+/// full precision. An engine that only evaluates is one, but for stage 3, and has no copy.
 class DeepSpeedReplicated final : public ReplicatedDataParallel {
  public:
   DeepSpeedReplicated(const TrainingPlan& plan, const DeepSpeedOptions& options);
@@ -43,6 +46,7 @@ class DeepSpeedReplicated final : public ReplicatedDataParallel {
   std::string_view name() const override { return "deepspeed"; }
   Program setup(Rank& rank, Stage stage) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  std::vector<HeldParameter> held_parameters() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   std::vector<KnownDifference> known_differences() override;
@@ -52,10 +56,21 @@ class DeepSpeedReplicated final : public ReplicatedDataParallel {
 
  protected:
   GradientExchange* exchange() override { return reduction_ ? &*reduction_ : nullptr; }
+  StepOptions for_backward(const StepOptions& options) override;
 
  private:
+  bool has_copy() const;
+  bool is_scaled() const { return computing_plan().parameter_dtype == DType::fp16; }
+  bool scales_loss() const;
+  Program step_of_copy(Rank& rank, const UpdateOptions& options);
+  void add_of_copy(std::vector<KnownDifference>& known) const;
+
   DeepSpeedOptions options_;
   std::optional<FlatReduction> reduction_;
+  std::optional<MasterCopy> copy_;
+  LossScaler scaler_;
+  int64_t skipped_ = 0;  ///< steps in bf16
+  int64_t unlike_ = 0;   ///< steps whose gradients were divided by a scale that had just doubled
 };
 
 }  // namespace lockstep

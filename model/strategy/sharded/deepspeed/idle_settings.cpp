@@ -18,6 +18,8 @@ namespace {
 /// When a setting is read.
 enum class Needs : uint8_t {
   fp16,
+  fp16_of_zero,         ///< fp16 at stages 1 to 3
+  sums_as_they_are,     ///< the engine divides gradients as it is asked to
   stages_with_buckets,  ///< 1 to 3
   partitions,           ///< stages 1 and 2
   stage_3,
@@ -38,9 +40,11 @@ constexpr auto settings = std::to_array<Setting>({
     {"loss_scale", "fp16.loss_scale", 0, Needs::fp16},
     {"initial_scale_power", "fp16.initial_scale_power", 16, Needs::fp16},
     {"loss_scale_window", "fp16.loss_scale_window", 1000, Needs::fp16},
-    {"hysteresis", "fp16.hysteresis", 2, Needs::fp16},
+    {"hysteresis", "fp16.hysteresis", 2, Needs::fp16_of_zero},
     {"min_loss_scale", "fp16.min_loss_scale", 1, Needs::fp16},
-    {"", "fp16.consecutive_hysteresis", 0, Needs::fp16},
+    {"", "fp16.consecutive_hysteresis", 0, Needs::fp16_of_zero},
+    {"", "gradient_predivide_factor", 1, Needs::sums_as_they_are},
+    {"", "prescale_gradients", 0, Needs::sums_as_they_are},
     {"reduce_bucket_size", "zero_optimization.reduce_bucket_size", 5e8, Needs::stages_with_buckets},
     {"contiguous_gradients", "zero_optimization.contiguous_gradients", 1,
      Needs::stages_with_buckets},
@@ -77,6 +81,14 @@ std::string_view why_not_read(Needs needs, const TrainingPlan& plan,
   switch (needs) {
     case Needs::fp16:
       return plan.activation_dtype == DType::fp16 ? "" : "precision 16 alone scales the loss";
+    case Needs::fp16_of_zero:
+      return plan.activation_dtype != DType::fp16 ? "precision 16 alone scales the loss"
+             : options.stage == 0                 ? "stage 0 halves the scale at each overflow"
+                                                  : "";
+    case Needs::sums_as_they_are:
+      return options.stage == 0 || (!options.reduce_scatter && options.contiguous_gradients)
+                 ? ""
+                 : "ZeRO divides gradients before their sum, unless reduce_scatter is false";
     case Needs::stages_with_buckets:
       return options.stage > 0 ? "" : "stage 0 reduces gradients after the backward, as it is";
     case Needs::partitions:
@@ -130,7 +142,8 @@ std::string name_asked(const StrategyArguments& arguments, const Setting& settin
   if (value != nullptr && says_something(*value, setting.by_default)) {
     return key;
   }
-  const bool counts = !is_configured || setting.needs == Needs::fp16;
+  const bool counts =
+      !is_configured || setting.needs == Needs::fp16 || setting.needs == Needs::fp16_of_zero;
   return counts && is_asked_of_class(arguments, setting) ? std::string(setting.argument) : "";
 }
 

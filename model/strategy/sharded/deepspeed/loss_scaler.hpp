@@ -17,6 +17,9 @@ class LossScaler {
     int64_t hysteresis = 2;
     double min_loss_scale = 1;
     bool refills_hysteresis = false;  ///< consecutive_hysteresis: at every step without overflow
+    /// That of stage 0 (deepspeed/runtime/fp16/fused_optimizer.py, _update_scale): without
+    /// hysteresis, a window that begins a step later, and nothing raises at the minimum.
+    bool is_of_replicas = false;
   };
 
   explicit LossScaler(const Options& options)
@@ -35,8 +38,8 @@ class LossScaler {
   }
   /// An overflow now would raise: the scale cannot fall any further.
   bool is_at_minimum() const {
-    return options_.loss_scale == 0 && (options_.hysteresis == 1 || hysteresis_ == 1) &&
-           scale_ == options_.min_loss_scale;
+    return options_.loss_scale == 0 && !options_.is_of_replicas &&
+           (options_.hysteresis == 1 || hysteresis_ == 1) && scale_ == options_.min_loss_scale;
   }
 
   /// A step has been taken, or skipped because a gradient was not finite.
@@ -46,8 +49,9 @@ class LossScaler {
       ++steps_;
       return;
     }
+    const int64_t since = steps_ - last_overflow_ - (options_.is_of_replicas ? 1 : 0);
     if (overflowed) {
-      if (options_.hysteresis == 1 || hysteresis_ == 1) {
+      if (options_.is_of_replicas || options_.hysteresis == 1 || hysteresis_ == 1) {
         scale_ = std::max(scale_ / 2, options_.min_loss_scale);
         has_moved_ = true;
       } else {
@@ -56,7 +60,7 @@ class LossScaler {
       last_overflow_ = steps_;
     } else {
       hysteresis_ = options_.refills_hysteresis ? options_.hysteresis : hysteresis_;
-      if ((steps_ - last_overflow_) % options_.window == 0) {
+      if (since > 0 && since % options_.window == 0) {
         hysteresis_ = options_.hysteresis;
         scale_ *= 2;
         has_moved_ = true;

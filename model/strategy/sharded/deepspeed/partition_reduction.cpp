@@ -138,7 +138,7 @@ void PartitionReduction::reduce_parts(Rank& rank, const std::vector<Part>& parts
   const DType travels_as = options_.communicated.value_or(own);
   const Slice packed = rank.allocate(Purpose::communication, travels_as, elements);
   const std::vector<Slice> to = parts_of(packed, from);
-  const double factor = 1.0 / rank.world_size();
+  const double factor = options_.division.before_sum(rank.world_size());
   if (travels_as == own) {
     elementwise(rank, Kernel::scale, from, to, factor, {compute_stream, {}, site});
   } else {
@@ -167,6 +167,9 @@ void PartitionReduction::take(Rank& rank, const UnderWay& call) {
   const SiteId site = site_id(take_partition);
   const DType own = replica_->plan().parameter_dtype;
   rank.event({compute_stream, {call.reduced}, site});
+  if (const double behind = options_.division.behind_sum(rank.world_size()); behind != 1) {
+    elementwise(rank, Kernel::scale, {}, {call.packed}, behind, {compute_stream, {}, site});
+  }
   std::vector<Slice> parts = call.own_parts;
   const bool is_wide = call.packed.dtype != own;
   if (is_wide && !parts.empty()) {

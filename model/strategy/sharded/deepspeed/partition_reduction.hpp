@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/strategy/exchange/gradient_exchange.hpp"
+#include "model/strategy/sharded/deepspeed/engine_division.hpp"
 #include "model/strategy/sharded/deepspeed/master_partition.hpp"
 
 namespace lockstep {
@@ -27,6 +28,7 @@ struct PartitionReductionOptions {
   };
   Call call = Call::all_reduce_of_parts;
   std::optional<DType> communicated;  ///< none: the type of the gradients
+  EngineDivision division{.comes_before = true};
 };
 
 /// The buckets of DeepSpeed's ZeRO stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py):

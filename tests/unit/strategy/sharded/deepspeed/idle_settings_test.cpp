@@ -79,6 +79,20 @@ TEST_CASE("each stage has settings that the others do not read") {
   CHECK(noted(configured(3)) == of_partitions);
 }
 
+TEST_CASE("stage 0 reads the loss scale without hysteresis, and divides as it is asked to") {
+  const auto of_stage = [](int64_t stage, bool scatters = true) {
+    return with({{"zero_optimization.stage", stage},
+                 {"zero_optimization.reduce_scatter", scatters},
+                 {"fp16.enabled", true},
+                 {"fp16.hysteresis", int64_t{4}},
+                 {"gradient_predivide_factor", 2.0}},
+                "config.");
+  };
+  CHECK(noted(of_stage(0), DType::fp16) == Names{"config.fp16.hysteresis"});
+  CHECK(noted(of_stage(1), DType::fp16) == Names{"config.gradient_predivide_factor"});
+  CHECK(noted(of_stage(1, false), DType::fp16).empty());
+}
+
 TEST_CASE("buffers before a drive are read where something goes on to it") {
   StrategyArguments arguments = with({{"stage", int64_t{3}},
                                       {"offload_optimizer", true},

@@ -64,3 +64,28 @@ TEST_CASE("consecutive_hysteresis refills what an overflow has used up") {
     CHECK(scaler.scale() == (refills ? 16 : 8));
   }
 }
+
+// fp16/fused_optimizer.py, _update_scale: a window of steps behind the one that overflowed.
+TEST_CASE("the scale of stage 0 halves at once, doubles a step later and never raises") {
+  LossScaler scaler({.initial_scale_power = 4,
+                     .window = 2,
+                     .hysteresis = 2,
+                     .min_loss_scale = 8,
+                     .is_of_replicas = true});
+  scaler.note_step(false);  // steps 0 and 1: the window is over with step 2
+  scaler.note_step(false);
+  CHECK(scaler.scale() == 16);
+  scaler.note_step(false);
+  CHECK(scaler.scale() == 32);
+  scaler.note_step(true);  // step 3
+  CHECK(scaler.scale() == 16);
+  scaler.note_step(true);
+  scaler.note_step(true);
+  CHECK(scaler.scale() == 8);
+  CHECK_FALSE(scaler.is_at_minimum());
+  scaler.note_step(false);  // steps 6 to 8: the third is two behind the first without overflow
+  scaler.note_step(false);
+  CHECK(scaler.scale() == 8);
+  scaler.note_step(false);
+  CHECK(scaler.scale() == 16);
+}
