@@ -109,6 +109,10 @@ class Strategy {
   /// Adds what else it keeps from one step to the next and acts by.
   virtual void remember(ProgramMemory& /*memory*/) const {}
 
+  /// Whether a step hook runs: a wrapper around the whole module does more than it stands for where
+  /// it is called, and when it returns.
+  virtual void in_step_hook(bool /*runs*/) {}
+
   /// The mean loss of the last forward: one element, on the first device.
   virtual Slice loss() const = 0;
   /// Tickets that later readers of the loss must wait for.

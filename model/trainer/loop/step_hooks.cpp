@@ -51,6 +51,13 @@ Task<Flow> StepHooks::step(std::string_view hook, Frame& frame) {
   co_await hooks_.begin(hook);
   forward_.begin_step();
   factor_of_copies_.reset();
+  strategy_.in_step_hook(true);
+  const Flow flow = co_await run_step(hook, frame);
+  strategy_.in_step_hook(false);
+  co_return flow;
+}
+
+Task<Flow> StepHooks::run_step(std::string_view hook, Frame& frame) {
   if (strategy_.steps_on_copies()) {
     // Manual optimization, which dp does not know, has one backward for all copies.
     const bool once =

@@ -27,6 +27,7 @@ class StepHooks {
   Variable::List& outputs() { return outputs_; }
 
  private:
+  Task<Flow> run_step(std::string_view hook, Frame& frame);
   bool holds_forward(std::string_view hook) const;
   Task<Flow> step_on_copies(std::string_view hook, Frame& frame, bool once);
   Program note_factor(std::string_view hook, const Frame& names);

@@ -274,7 +274,24 @@ void FullyShardedDataParallel::reshard_after_forward(Rank& rank, Unit& unit) {
   if (frees_in_every_forward(unit)) {
     reshard(rank, unit);
   } else if (!has_graph_ && options_.use_orig_params && unit.state.is_sharded()) {
-    unit.state.show_shard();
+    if (unit.is_root && in_step_hook_) {
+      shows_root_until_end_ = true;
+    } else {
+      unit.state.show_shard();
+    }
+  }
+}
+
+// The outermost unit is around the step hook, and not around the network's forward within it.
+void FullyShardedDataParallel::in_step_hook(bool runs) {
+  in_step_hook_ = runs;
+  if (runs || !std::exchange(shows_root_until_end_, false)) {
+    return;
+  }
+  for (Unit& unit : units_) {
+    if (unit.is_root && unit.state.is_gathered()) {
+      unit.state.show_shard();
+    }
   }
 }
 

@@ -70,6 +70,7 @@ class FullyShardedDataParallel final : public UnitSharding {
   /// Its hooks gather every unit, and keep a clone of each on every GPU.
   Program read_state_dict(Rank& rank, SiteId site) override;
 
+  void in_step_hook(bool runs) override;
   bool has_whole_parameters() const override { return true; }
   Program begin_whole_parameters(Rank& rank) override;
 
@@ -119,6 +120,8 @@ class FullyShardedDataParallel final : public UnitSharding {
   std::vector<size_t> first_order_;  ///< units as the first forward entered them
   bool has_first_order_ = false;
   bool has_graph_ = false;  ///< the last forward computes gradients
+  bool in_step_hook_ = false;
+  bool shows_root_until_end_ = false;  ///< of the step hook
   bool has_groups_ = false;
   std::vector<TiedOverModules> tied_;  ///< a layer with a weight of another unit raises
 };
