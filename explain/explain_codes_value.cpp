@@ -105,7 +105,6 @@ data: {train: {samples: 32, batch_size: 4}}
 program:
   training_step:
     - forward: {through: module}                                  # past the wrapper of ddp
-    - backward: loss
 )page"},
     {"LS306", "the run does not compute what one device would",
      R"page(

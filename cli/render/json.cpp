@@ -12,6 +12,7 @@
 #include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/node_memory.hpp"
+#include "rehearsal/run/samples_per_step.hpp"
 
 namespace lockstep::cli {
 
@@ -331,6 +332,8 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   const Results& results = rehearsal.results;
   json["world_size"] = rehearsal.run.preparation.options.world_size;
   json["strategy"] = results.strategy;
+  json["samples_per_step"] = optional(samples_per_step(rehearsal.run, results));
+  json["samples_per_update"] = optional(results.effective_batch_size);
   // Threads take the time of this machine at this moment: no prediction, and never twice the same.
   const bool predicts =
       rehearsal.why_no_prediction().empty() && rehearsal.world == World::simulated;

@@ -18,6 +18,8 @@
 #include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
+#include "rehearsal/run/samples_per_step.hpp"
+#include "rehearsal/run/servers.hpp"
 
 namespace lockstep::cli {
 
@@ -37,8 +39,10 @@ std::string shares_of_step(const Rehearsal& rehearsal) {
                        plural(results.devices / preparation.data_parallel_size, "device"),
                        plural(preparation.data_parallel_size, "replica"));
   }
+  const bool has_servers = servers_of(rehearsal.run).size() > 0;
   return fmt::format("{} per device x {}", *results.device_batch_size,
-                     plural(results.devices, "device"));
+                     has_servers ? plural(preparation.data_parallel_size, "worker")
+                                 : plural(results.devices, "device"));
 }
 
 // Of the fullest step: where even that has fewer than the settings say, why.
@@ -59,7 +63,12 @@ std::string samples_of_step(const Rehearsal& rehearsal) {
   } else {
     parts += " at most";
   }
-  return fmt::format("{} per step ({})\n", plural(*results.effective_batch_size, "sample"), parts);
+  const int64_t samples = samples_per_step(rehearsal.run, results).value_or(0);
+  if (samples == *results.effective_batch_size) {
+    return fmt::format("{} per step ({})\n", plural(samples, "sample"), parts);
+  }
+  return fmt::format("{} per step of all workers ({}), {} per update\n", plural(samples, "sample"),
+                     parts, *results.effective_batch_size);
 }
 
 std::string understood(const Rehearsal& rehearsal) {

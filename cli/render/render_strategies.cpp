@@ -10,6 +10,7 @@
 #include "properties/finding.hpp"
 #include "rehearsal/measure/cost.hpp"
 #include "rehearsal/outcome.hpp"
+#include "rehearsal/run/samples_per_step.hpp"
 #include "rehearsal/text/number_text.hpp"
 #include "rehearsal/text/wrapped_text.hpp"
 
@@ -98,7 +99,7 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
     return verdict;
   }
   const Prediction& prediction = rehearsal.results.prediction;
-  const std::optional<int64_t>& samples = rehearsal.results.effective_batch_size;
+  const std::optional<int64_t> samples = samples_per_step(rehearsal.run, rehearsal.results);
   return {row.name,
           samples ? std::to_string(*samples) : "-",
           prediction.samples_per_s ? number_text(*prediction.samples_per_s) : "-",

@@ -125,9 +125,34 @@ LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& r
   return loaded;
 }
 
-bool has_raised(const OneRun& run) {
-  return std::any_of(run.result.ends.begin(), run.result.ends.end(),
-                     [](const RankEnd& end) { return end.kind == RankEnd::Kind::raised; });
+const RankEnd* raised_end(const OneRun& run) {
+  const auto end = std::ranges::find(run.result.ends, RankEnd::Kind::raised, &RankEnd::kind);
+  return end == run.result.ends.end() ? nullptr : &*end;
+}
+
+bool has_raised(const OneRun& run) { return raised_end(run) != nullptr; }
+
+// "all_gather in on_train_epoch_end (a.yaml:9:56)", or what the trainer does there.
+std::string place_of_end(const OneRun& run, const RankEnd& end) {
+  const Site* const site = run.preparation.sites.find(end.site);
+  if (site == nullptr) {
+    return "the training";
+  }
+  const std::string hook = site->hook.empty() ? "" : " in " + site->hook;
+  return site->line == 0 ? site->description + hook
+                         : fmt::format("{}{} ({}:{}:{})", site->description, hook, site->file,
+                                       site->line, site->column);
+}
+
+// Why the runs end in different epochs.
+std::string why_other_epochs(const OneRun& here, const OneRun& one) {
+  const RankEnd* const end = raised_end(one);
+  if (raised_end(here) != nullptr) {
+    return "an exception ends the training of the ranks";
+  }
+  return end == nullptr
+             ? "it stops in a different epoch"
+             : fmt::format("there {} raises '{}'", place_of_end(one, *end), end->message);
 }
 
 /// What runs of one device give.
@@ -310,7 +335,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   const RankLog& here = rehearsal.run.preparation.log->ranks.front();
   const RankLog& there = one->run.preparation.log->ranks.front();
   if (there.epochs != here.epochs) {
-    return leave_out("it stops in a different epoch");
+    return leave_out(why_other_epochs(rehearsal.run, one->run));
   }
   rehearsal.results.single_device = one->logged.metrics;
   const bool same_steps = there.steps == here.steps;

@@ -7,6 +7,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/user_program/sites.hpp"
 #include "properties/invariants/learning_rate_scaled.hpp"
+#include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/servers.hpp"
 
 namespace lockstep::cli {
@@ -145,11 +146,40 @@ void add_new_servers(const OneRun& last, const ElasticResults& results,
   findings.push_back(std::move(finding));
 }
 
-Finding resumed_within(const OneRun& last, const ResumedEpoch& epoch) {
+int64_t trained_in(const OneRun& run, int64_t epoch) {
+  int64_t samples = 0;
+  for (const RankLog& rank : run.preparation.log->ranks) {
+    for (const SampleUse& use : rank.samples) {
+      samples += use.stage == "train" && use.epoch == epoch ? use.samples.size() : 0;
+    }
+  }
+  return samples;
+}
+
+// How many samples of the epoch a training without a failure leaves out as well: `max_steps` and
+// `limit_train_batches` may end it before all are taken.
+int64_t not_reached_in(const OneRun& last, const ResumedEpoch& epoch) {
+  const RankLog& first = last.preparation.log->ranks.front();
+  const LoaderSpec* const loader = loader_of(last, "train");
+  int64_t reached = epoch.samples - epoch.missed + epoch.repeated;
+  if (first.resumption && first.resumption->epoch == epoch.epoch && loader != nullptr &&
+      loader->batch_size) {
+    // Batches are counted on from the checkpoint, each of as many samples as the ranks now take.
+    reached =
+        first.resumption->batch * loader->batch_size->value * last.preparation.data_parallel_size +
+        trained_in(last, epoch.epoch);
+  }
+  return std::clamp<int64_t>(epoch.samples - reached, 0, epoch.missed);
+}
+
+Finding resumed_within(const OneRun& last, const ResumedEpoch& epoch, int64_t not_reached) {
+  const std::string of =
+      not_reached == 0 ? fmt::format("{} samples", epoch.samples)
+                       : fmt::format("the {} samples that it reaches", epoch.samples - not_reached);
   Finding finding = finding_of(
       "LS304", Level::warning,
-      fmt::format("epoch {} was resumed within: of {} samples {} are trained on again and {} never",
-                  epoch.epoch, epoch.samples, epoch.repeated, epoch.missed));
+      fmt::format("epoch {} was resumed within: of {} {} are trained on again and {} never",
+                  epoch.epoch, of, epoch.repeated, epoch.missed - not_reached));
   const Object* const callback = model_checkpoint(*last.preparation.scenario);
   const SourcePlace place =
       callback == nullptr ? last.preparation.scenario->launcher->place : callback->place;
@@ -235,8 +265,9 @@ std::vector<Finding> elastic_findings(const OneRun& last, const ElasticResults& 
   add_begun_anew(last, results, findings);
   add_new_servers(last, results, findings);
   for (const ResumedEpoch& epoch : results.resumed_epochs) {
-    if (epoch.repeated > 0 || epoch.missed > 0) {
-      findings.push_back(resumed_within(last, epoch));
+    const int64_t not_reached = not_reached_in(last, epoch);
+    if (epoch.repeated > 0 || epoch.missed > not_reached) {
+      findings.push_back(resumed_within(last, epoch, not_reached));
     }
   }
   add_changed_batch(last, results, findings);

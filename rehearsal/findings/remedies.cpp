@@ -226,8 +226,13 @@ Lines python_of_state(const Statement* statement, const Finding& finding) {
 }
 
 // Lightning from 2.5.3 on broadcasts before each batch (fit_loop.py, the SIGTERM flag), which
-// torch's Join context does not repeat for ranks whose data have ended.
+// torch's Join context does not repeat for ranks whose data have ended. It is of
+// DistributedDataParallel alone.
 void tell_join(const OneRun& run, const Finding& finding, Lines& fix) {
+  const StrategyEntry* const entry = strategies().find(run.preparation.registered_strategy);
+  if (entry == nullptr || entry->class_name != "DDPStrategy") {
+    return;
+  }
   const bool is_uneven = std::ranges::any_of(finding.sites, [](const FindingSite& site) {
     return site.role == SiteRole::cause && site.label.ends_with(" batches");
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/strategy/server/server_sites.hpp"
+#include "model/trainer/prepare/strategy_arguments.hpp"
 #include "properties/diagnosis/last_operation.hpp"
 #include "rehearsal/run/servers.hpp"
 
@@ -39,6 +40,30 @@ bool workers_have_ended(const OneRun& run) {
   return true;
 }
 
+StrategyArguments arguments_of(const OneRun& run) {
+  const std::optional<TrainerSpec>& trainer = run.preparation.scenario->trainer;
+  return trainer && trainer->strategy ? strategy_arguments_of(*trainer->strategy)
+                                      : StrategyArguments();
+}
+
+// The mode that the scenario has is no advice.
+std::string without_lost_worker(const OneRun& run) {
+  const std::string again = "start the job again from a checkpoint";
+  const std::string mode = arguments_of(run).text("mode", "sync");
+  if (mode == "async") {
+    return again;
+  }
+  const bool waits_for_all =
+      run.preparation.gradients_of_update == run.preparation.data_parallel_size;
+  return mode == "batched" && !waits_for_all
+             ? again +
+                   "; mode: async answers each gradient by itself, where the last one of "
+                   "`batch` waits for others that do not come"
+             : again +
+                   "; mode: async, or batched with fewer gradients than workers, trains on "
+                   "without the lost worker";
+}
+
 std::vector<std::string> fix_of(const OneRun& run, const Finding& finding) {
   if (finding.code == "LS106") {
     return {"a worker whose gradient waits for others never reaches the collective of the workers:",
@@ -50,9 +75,10 @@ std::vector<std::string> fix_of(const OneRun& run, const Finding& finding) {
         "it, or start the job again from a checkpoint where the lost samples count"};
   }
   if (!lost_ranks(run).empty()) {
-    return {
-        "start the job again from a checkpoint; mode: async, or batched with fewer gradients "
-        "than workers, trains on without the lost worker"};
+    return {without_lost_worker(run)};
+  }
+  if (arguments_of(run).boolean("join", true)) {
+    return finding.fix;  // servers count the workers that are left
   }
   return {
       "give every worker the same number of batches, or write join: true: the server then "

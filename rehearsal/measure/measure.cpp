@@ -13,6 +13,7 @@
 #include "rehearsal/measure/step_ends.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
+#include "rehearsal/run/samples_per_step.hpp"
 
 namespace lockstep::cli {
 
@@ -222,7 +223,8 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
   }
   if (samples.empty()) {
     rate(run, all,
-         {*prediction.usual_step_time(), *results.effective_batch_size, steady.index, steady.index},
+         {*prediction.usual_step_time(), *samples_per_step(run, results), steady.index,
+          steady.index},
          results);
     return;
   }

@@ -57,7 +57,9 @@ std::vector<StatementRow> optimization_rows() {
        "loss",
        {},
        "`manual_backward`",
-       {field<&Statement::expression>({"loss", "loss", "the loss to differentiate"})}},
+       {field<&Statement::expression>({"loss", "loss", "the loss to differentiate"}),
+        field<&Statement::through>(
+            {"through", "strategy", "`module` = `loss.backward()` of a loop without Lightning"})}},
       {Kind::optimizer_step,
        "optimizer",
        {},

@@ -1,7 +1,6 @@
 #include "model/trainer/loop/model_forward.hpp"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "model/core/random.hpp"
 #include "model/expression/tensor.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/trainer/loop/skipped_layers.hpp"
 #include "model/user_program/sites.hpp"
 #include "model/user_program/statement_failure.hpp"
 
@@ -17,80 +17,6 @@ namespace lockstep {
 namespace {
 
 constexpr Bytes most_output_values{int64_t{1} << 20};
-
-template <class Matches>
-std::vector<size_t> layers_that(const Network& network, const Matches& matches) {
-  std::vector<size_t> found;
-  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
-    if (matches(std::string_view(network.layers[layer].name))) {
-      found.push_back(layer);
-    }
-  }
-  return found;
-}
-
-// A layer by its whole name ("encoder.fc"), by that within the module that runs, a container with
-// all that it holds, or by the last part of the name.
-std::vector<size_t> layers_named(const Statement& statement, const std::string& name,
-                                 const Network& network) {
-  std::vector<std::string> wholes = {name};
-  if (statement.modules) {
-    for (const std::string& module : statement.modules->value) {
-      wholes.push_back(module + "." + name);
-    }
-  }
-  for (const std::string& whole : wholes) {
-    const std::vector<size_t> found = layers_that(network, [&](std::string_view layer) {
-      return layer == whole || layer.starts_with(whole + ".");
-    });
-    if (!found.empty()) {
-      return found;
-    }
-  }
-  return layers_that(network, [&](std::string_view layer) { return layer.ends_with("." + name); });
-}
-
-bool is_end_of_residual(const Layer& layer) { return is_marker(layer.kind); }
-
-// Empty: they can be left out. The ends of a residual cannot: what stands between them would lose
-// its skip connection.
-std::string why_not_skipped(const std::vector<size_t>& found, const Network& network) {
-  if (found.empty()) {
-    return "no layer of the model has this name";
-  }
-  std::vector<std::string_view> others;
-  bool holds_end = false;
-  for (const size_t layer : found) {
-    holds_end |= is_end_of_residual(network.layers[layer]);
-    if (!is_end_of_residual(network.layers[layer])) {
-      others.push_back(network.layers[layer].name);
-    }
-  }
-  constexpr size_t shown = 4;
-  const bool more = others.size() > shown;
-  others.resize(std::min(others.size(), shown));
-  return !holds_end ? ""
-                    : fmt::format(
-                          "a Residual's shortcut and its addition always run; `skip` takes "
-                          "layers and Sequentials, here {}{}",
-                          fmt::join(others, ", "), more ? ", .." : "");
-}
-
-// The layers of `skip`, ascending.
-std::vector<size_t> skipped_layers(const Statement& statement, const Network& network) {
-  std::vector<size_t> skipped;
-  for (const Placed<std::string>& name : statement.skip) {
-    const std::vector<size_t> found = layers_named(statement, name.value, network);
-    if (const std::string why = why_not_skipped(found, network); !why.empty()) {
-      throw ProgramException(site_of(statement),
-                             fmt::format("forward cannot skip `{}`: {}", name.value, why));
-    }
-    skipped.insert(skipped.end(), found.begin(), found.end());
-  }
-  std::ranges::sort(skipped);
-  skipped.erase(std::unique(skipped.begin(), skipped.end()), skipped.end());
-  return skipped;
-}
 
 // Indices of the modules that a forward names; their order has been checked.
 std::vector<size_t> modules_of(const Statement& statement, const Network& network) {
@@ -131,8 +57,8 @@ StepOptions ModelForward::options_of(const Statement* statement) {
   if (statement != nullptr) {
     options.through_wrapper =
         !statement->through || statement->through->value == ForwardThrough::strategy;
-    options.skipped_layers = skipped_layers(*statement, *program_.network);
     options.modules = modules_of(*statement, *program_.network);
+    options.skipped_layers = skipped_layers(*statement, *program_.network, options.modules, log_);
     if (statement->loss_target) {
       options.target = statement->loss_target->value;
     }

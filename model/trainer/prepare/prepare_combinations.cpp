@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "model/cluster/presets.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -41,10 +42,43 @@ void check_clipping(Preparation& preparation, const TrainerSpec& trainer) {
   }
 }
 
+// manual_backward asks first whether the module optimizes by hand (core/module.py, in 1.x
+// core/lightning.py); what calls `loss.backward()` itself is asked nothing.
+void check_backward(Preparation& preparation, const ProgramSpec& program) {
+  const bool by_hand = !value_or(program.automatic_optimization, true);
+  const Statement* wrong = nullptr;
+  for_each_statement(program, [&](const Statement& statement) {
+    const bool past_lightning =
+        statement.through && statement.through->value == ForwardThrough::module;
+    if (wrong == nullptr && statement.kind == StatementKind::backward &&
+        past_lightning == by_hand) {
+      wrong = &statement;
+    }
+  });
+  if (wrong == nullptr) {
+    return;
+  }
+  if (by_hand) {
+    add_problem(preparation, Kind::unsupported, wrong->through->place,
+                "`loss.backward()` past Lightning is not modelled under manual optimization",
+                "leave `through` out: manual_backward then prepares the exchange of gradients");
+    return;
+  }
+  add_problem(preparation, Kind::refused, wrong->place,
+              "`backward` is manual_backward, which raises MisconfigurationException under "
+              "automatic optimization: Lightning runs backward and step itself",
+              "write automatic_optimization: false under `program`, or leave out `backward` and "
+              "the statements that step",
+              refused_code);
+}
+
 // trainer/configuration_validator.py, manual optimization; under dp Lightning does not look, and
 // gradients get mixed up (lightning issues 4961 and 6348).
 void check_manual(Preparation& preparation, const TrainerSpec& trainer) {
   const auto& program = preparation.scenario->program;
+  if (program) {
+    check_backward(preparation, *program);
+  }
   if (!program || value_or(program->automatic_optimization, true)) {
     return;
   }

@@ -277,7 +277,6 @@ data: {train: {samples: 32, batch_size: 4}}
 program:
   training_step:
     - forward: {through: module}
-    - backward: loss
 )yaml");
   REQUIRE(codes_of(ran) == Codes{"LS305"});
   CHECK(ran.findings[0].follows.back() ==

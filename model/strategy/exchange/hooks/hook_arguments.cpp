@@ -237,6 +237,17 @@ const Hook* hook_named(const std::string& name) {
   return found == hooks.end() ? nullptr : &*found;
 }
 
+// "fp16_hook" is nearer to fp16_compress_hook than its letters say: their first words are one.
+std::string what_hooks_there_are(const std::string& name, const Names& all) {
+  std::string near = did_you_mean(name, all);
+  const std::string first_word = name.substr(0, name.find('_') + 1);
+  for (size_t i = 0; near.empty() && !first_word.empty() && i < all.size(); ++i) {
+    near = all[i].starts_with(first_word) ? fmt::format("did you mean `{}`?", all[i]) : "";
+  }
+  return fmt::format("{}{} {}", near, near.empty() ? "the hooks are" : " The hooks are",
+                     fmt::join(all, ", "));
+}
+
 const Hook& hook_of(const std::string& text) {
   const std::string name = last_name(text);
   if (is_one_of(name, quantization_hooks)) {
@@ -248,12 +259,13 @@ const Hook& hook_of(const std::string& text) {
   }
   const Hook* hook = hook_named(name);
   if (hook == nullptr) {
-    Names all = quantization_hooks;
+    Names all;
     for (const Hook& each : hooks) {
       all.push_back(each.name);
     }
+    all.insert(all.end(), quantization_hooks.begin(), quantization_hooks.end());
     throw ArgumentProblem(fmt::format("there is no communication hook `{}`", name), hook_argument,
-                          did_you_mean(name, all));
+                          what_hooks_there_are(name, all));
   }
   return *hook;
 }

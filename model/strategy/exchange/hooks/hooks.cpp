@@ -1,6 +1,8 @@
 // From what Lightning's arguments ask for to a hook, and what is to be said of it.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "model/strategy/exchange/hooks/hook_arguments.hpp"
 #include "model/strategy/exchange/hooks/hook_sites.hpp"
 #include "model/strategy/exchange/hooks/plain_hooks.hpp"
@@ -68,6 +70,12 @@ std::vector<std::pair<std::string, std::string>> hooks_without_effect(
   }
   if (options.wrapper && !has_hook) {
     told.emplace_back("ddp_comm_wrapper", "without a ddp_comm_hook there is nothing to wrap");
+  }
+  const bool has_state = std::ranges::any_of(arguments.all(), [](const auto& argument) {
+    return argument.first == "ddp_comm_state" || argument.first.starts_with("ddp_comm_state.");
+  });
+  if (has_state && !has_hook && !options.averaging.averages()) {
+    told.emplace_back("ddp_comm_state", "without a ddp_comm_hook nothing reads the state");
   }
   if (arguments.has("model_averaging_period") && !options.averaging.averages()) {
     told.emplace_back(

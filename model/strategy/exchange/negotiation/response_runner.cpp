@@ -19,6 +19,20 @@ Bytes padded(Bytes bytes, bool on_gpu) {
   return on_gpu ? Bytes((bytes.count() + unit - 1) / unit * unit) : bytes;
 }
 
+// Of a call in which so much travels. Trainer and program reduce numbers of their own, in calls by
+// themselves or among gradients.
+Bytes bytes_of_gradients(std::span<ResponseRunner::Item* const> call, Bytes travelling) {
+  bool has_gradients = false;
+  for (const ResponseRunner::Item* item : call) {
+    const TensorRequest& request = item->response.request;
+    const NameSpace space = request.name.space;
+    const bool is_gradient = space == NameSpace::parameter || space == NameSpace::in_group;
+    has_gradients |= is_gradient;
+    travelling -= is_gradient ? Bytes{} : Bytes(size_of(request.dtype)) * request.elements;
+  }
+  return has_gradients ? travelling : Bytes{};
+}
+
 }  // namespace
 
 Program ResponseRunner::run(Rank& rank, Among among, std::vector<Item> items) {
@@ -179,7 +193,9 @@ Program ResponseRunner::all_reduce(Rank& rank, Among among, const Call& call, Ti
   if (averages) {
     scaled_by(1 / options_.predivide_factor);
   }
-  reduced_bytes_.push_back(travels.bytes());
+  if (const Bytes bytes = bytes_of_gradients(call, travels.bytes()); bytes.count() > 0) {
+    reduced_bytes_.push_back(bytes);
+  }
   Ticket last = rank.all_reduce(
       among.group, travels, divides ? Reduction::sum : request.reduction,
       {communication_stream, {}, site_id(fused ? negotiation_sites::reduce : reduce_alone)});

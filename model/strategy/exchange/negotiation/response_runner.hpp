@@ -40,7 +40,7 @@ class ResponseRunner {
     std::span<const int32_t> members;  ///< ascending
   };
   Program run(Rank& rank, Among among, std::vector<Item> items);
-  /// Bytes of each all_reduce since the last question.
+  /// Bytes of gradients in each all_reduce that has some, since the last question.
   std::vector<Bytes> take_reduced_bytes() { return std::exchange(reduced_bytes_, {}); }
   void release(Rank& rank);
   /// Where it stands, numbers of submissions relative to `added`.

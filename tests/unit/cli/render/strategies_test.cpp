@@ -90,6 +90,15 @@ TEST_CASE("what a parameter server sends in a step is its answers to all workers
   CHECK(shows(lines_of_table({"parameter_server"}, false).front(), " 12.0 MiB"));
 }
 
+TEST_CASE("samples of a step are those of all workers, however many make an update") {
+  // 2 samples of each of 3 workers.
+  for (const char* mode : {"sync", "async", "batched, batch: 2"}) {
+    const std::string name = std::string("{ParameterServerStrategy: {mode: ") + mode + "}}";
+    INFO(name);
+    CHECK(shows(lines_of_table({name}, false).front(), "  6  "));
+  }
+}
+
 TEST_CASE("a line of verify says what was found") {
   CHECK(shows(lines_of_table({"ddp"}, true).front(), "no findings"));
 }

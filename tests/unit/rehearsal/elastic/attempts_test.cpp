@@ -160,6 +160,27 @@ TEST_CASE("each epoch that was resumed within is reported") {
   CHECK(ran.results.samples_repeated == 96);
 }
 
+// 4 samples per step: 20 steps reach 80 of 320. Resumed at step 10, steps 10 to 19 begin the order
+// again, with the 40 samples of the first ten.
+TEST_CASE("samples that max_steps leaves out are not lost by a restart") {
+  const Rehearsal ran = only_of(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+      "launcher: {torchrun: {nproc_per_node: 2, max_restarts: 1}}\n"
+      "model: {layers: [{Linear: [1, 1]}], input: [1]}\n"
+      "data: {batch_size: 2, train: {samples: 320}}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 2, max_steps: 20, "
+      "num_sanity_val_steps: 0, limit_val_batches: 0, callbacks: [{ModelCheckpoint: {dirpath: "
+      "saved, save_last: true, every_n_train_steps: 5}}]}\n"
+      "program: {main: [{fit: {ckpt_path: last}}]}\n"
+      "faults: [{lost_rank: {rank: 1, at: step 10}}]\n");
+  REQUIRE(codes_of(ran) == std::vector<std::string>{"LS304"});
+  CHECK(ran.findings.front().title ==
+        "epoch 0 was resumed within: of the 80 samples that it reaches 40 are trained on again and "
+        "40 never");
+  REQUIRE(ran.results.elastic->resumed_epochs.size() == 1);
+  CHECK(ran.results.elastic->resumed_epochs.front().missed == 280);
+}
+
 // The second failure comes before the first step: it loses nothing, and hides nothing.
 TEST_CASE("a training that began anew is reported, whatever fails later") {
   const std::string job_text =

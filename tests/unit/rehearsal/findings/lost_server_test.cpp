@@ -53,6 +53,32 @@ TEST_CASE("`at: step N` of a server counts its updates") {
   CHECK(served("async", "{lost_rank: {rank: 4, at: step 11}}").hung);      // 12
 }
 
+// Of seven gradients six make three updates of two; the seventh waits.
+TEST_CASE("what is advised where a worker is lost is not what the scenario has") {
+  const auto advice = [](const std::string& mode) {
+    const Rehearsal ran = served(mode, "{lost_rank: {rank: 1, at: step 1}}");
+    const auto found = std::ranges::find_if(ran.findings, [](const Finding& finding) {
+      return !finding.fix.empty() &&
+             finding.fix.front().find("from a checkpoint") != std::string::npos;
+    });
+    REQUIRE(found != ran.findings.end());
+    return found->fix.front();
+  };
+  CHECK(advice("sync").find("or batched with fewer gradients") != std::string::npos);
+  const std::string batched = advice("batched, batch: 2");
+  CHECK(batched.find("batched") == std::string::npos);
+}
+
+TEST_CASE("an exception of a worker is not answered with numbers of batches") {
+  const Rehearsal ran = served("sync", "{exception: {rank: 1, at: step 1}}");
+  REQUIRE_FALSE(ran.findings.empty());
+  for (const Finding& finding : ran.findings) {
+    for (const std::string& line : finding.fix) {
+      CHECK(line.find("join: true") == std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("a fault that only a trainer can have says that the rank is a server") {
   const Rehearsal ran = served("sync", "{exception: {rank: 4, at: step 2}}");
   const auto told = std::ranges::find_if(ran.problems, [](const Problem& problem) {

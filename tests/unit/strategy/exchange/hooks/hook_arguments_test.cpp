@@ -85,7 +85,19 @@ TEST_CASE("wrong arguments of hooks are named with what helps") {
   try {
     options_of({{"ddp_comm_hook", text("fp16_compres_hook")}});
   } catch (const ArgumentProblem& problem) {
-    CHECK(problem.remedy() == "did you mean `fp16_compress_hook`?");
+    CHECK(problem.remedy().starts_with(
+        "did you mean `fp16_compress_hook`? The hooks are allreduce_hook, fp16_compress_hook, "));
+  }
+  // A name that shares its first word with a hook, and one that shares nothing.
+  for (const auto& [name, remedy] :
+       {std::pair("fp16_hook", "did you mean `fp16_compress_hook`? The hooks are allreduce_hook, "),
+        std::pair("top_k", "the hooks are allreduce_hook, ")}) {
+    try {
+      options_of({{"ddp_comm_hook", text(name)}});
+      FAIL("it is no hook");
+    } catch (const ArgumentProblem& problem) {
+      CHECK(problem.remedy().starts_with(remedy));
+    }
   }
   CHECK_THROWS_AS(options_of({{"ddp_comm_hook", text("quantization_pertensor_hook")}}),
                   UnmodelledArgument);
@@ -147,6 +159,12 @@ TEST_CASE("arguments of hooks that change nothing are reported") {
   CHECK(told({{"ddp_comm_wrapper", text("fp16_compress_wrapper")}}, true) ==
         Names{"ddp_comm_wrapper"});
   CHECK(told({{"model_averaging_period", int64_t{4}}}, true) == Names{"model_averaging_period"});
+  CHECK(told({{"ddp_comm_state.start_powerSGD_iter", int64_t{5}}}, true) ==
+        Names{"ddp_comm_state"});
+  // Lightning averages models by this state, whichever hook there is.
+  CHECK(told({{"ddp_comm_state.start_localSGD_iter", int64_t{5}},
+              {"model_averaging_period", int64_t{4}}},
+             true) == Names());
 }
 
 }  // namespace hook_arguments_test
