@@ -228,6 +228,16 @@ Json coverage_json(const Coverage& coverage) {
   return json;
 }
 
+Json size_json(const Rehearsal& rehearsal) {
+  const Results& results = rehearsal.results;
+  Json json;
+  json["world_size"] = rehearsal.run.preparation.options.world_size;
+  json["strategy"] = results.strategy;
+  json["samples_per_step"] = optional(samples_per_step(rehearsal.run, results));
+  json["samples_per_update"] = optional(results.effective_batch_size);
+  return json;
+}
+
 }  // namespace
 
 Json json_of(const Finding& finding, const Sites& sites) {
@@ -330,10 +340,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
     return json;
   }
   const Results& results = rehearsal.results;
-  json["world_size"] = rehearsal.run.preparation.options.world_size;
-  json["strategy"] = results.strategy;
-  json["samples_per_step"] = optional(samples_per_step(rehearsal.run, results));
-  json["samples_per_update"] = optional(results.effective_batch_size);
+  json.update(size_json(rehearsal));
   // Threads take the time of this machine at this moment: no prediction, and never twice the same.
   const bool predicts =
       rehearsal.why_no_prediction().empty() && rehearsal.world == World::simulated;

@@ -105,10 +105,10 @@ class SizesWithoutLayers {
 
   void end_in(const Layer& loss) {
     if (now_ != modelled_) {
-      const char* text = has_class_targets(loss.kind)
-                             ? "{} gets an output of {} in place of {} per sample"
-                             : "{} compares an output of {} with a target of {} per sample";
-      note(fmt::format(fmt::runtime(text), name_of(loss.kind), text_of(now_), text_of(loss.input)),
+      const bool of_classes = has_class_targets(loss.kind);
+      note(fmt::format("the loss {} an output of {} {} {} per sample",
+                       of_classes ? "gets" : "compares", text_of(now_),
+                       of_classes ? "in place of" : "with a target of", text_of(loss.input)),
            loss_refuses(loss, now_));
     }
   }
@@ -132,8 +132,8 @@ class SizesWithoutLayers {
 
   void pass_with_other_size(const Layer& layer) {
     const bool refuses = refuses_size(layer, now_);
-    note(fmt::format("`{}` ({}) takes samples of {} and gets {}", layer.name, name_of(layer.kind),
-                     text_of(layer.input), text_of(now_)),
+    note(fmt::format("`{}` takes samples of {} and gets {}", layer.name, text_of(layer.input),
+                     text_of(now_)),
          refuses);
     if (refuses) {
       return;

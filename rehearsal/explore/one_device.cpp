@@ -132,7 +132,7 @@ const RankEnd* raised_end(const OneRun& run) {
 
 bool has_raised(const OneRun& run) { return raised_end(run) != nullptr; }
 
-// "all_gather in on_train_epoch_end (a.yaml:9:56)", or what the trainer does there.
+// "`item` in on_train_epoch_end (a.yaml:9:56)", or what the trainer does there.
 std::string place_of_end(const OneRun& run, const RankEnd& end) {
   const Site* const site = run.preparation.sites.find(end.site);
   if (site == nullptr) {
@@ -140,7 +140,7 @@ std::string place_of_end(const OneRun& run, const RankEnd& end) {
   }
   const std::string hook = site->hook.empty() ? "" : " in " + site->hook;
   return site->line == 0 ? site->description + hook
-                         : fmt::format("{}{} ({}:{}:{})", site->description, hook, site->file,
+                         : fmt::format("`{}`{} ({}:{}:{})", site->description, hook, site->file,
                                        site->line, site->column);
 }
 
@@ -265,8 +265,8 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
   once.groups_experts = rehearsal.run.preparation.groups_experts;
   once.scales_for = {rehearsal.results.devices,
                      rehearsal.run.preparation.log->ranks.front().skipped_steps};
-  once.scales_no_loss = rehearsal.run.preparation.placement.traits.loss_scaling ==
-                        LossScaling::not_modelled;
+  once.scales_no_loss =
+      rehearsal.run.preparation.placement.traits.loss_scaling == LossScaling::not_modelled;
   one.run = run_once(loaded.scenarios.front(), once);
   if (one.is_whole && one.run.ran && has_raised(one.run)) {  // a batch of all samples is too large
     one.is_whole = false;

@@ -55,13 +55,11 @@ std::string without_lost_worker(const OneRun& run) {
   }
   const bool waits_for_all =
       run.preparation.gradients_of_update == run.preparation.data_parallel_size;
-  return mode == "batched" && !waits_for_all
-             ? again +
-                   "; mode: async answers each gradient by itself, where the last one of "
-                   "`batch` waits for others that do not come"
-             : again +
-                   "; mode: async, or batched with fewer gradients than workers, trains on "
-                   "without the lost worker";
+  return again + (mode == "batched" && !waits_for_all
+                      ? "; mode: async trains on without the lost worker: it answers each "
+                        "gradient by itself"
+                      : "; mode: async, or batched with fewer gradients than workers, trains on "
+                        "without the lost worker");
 }
 
 std::vector<std::string> fix_of(const OneRun& run, const Finding& finding) {

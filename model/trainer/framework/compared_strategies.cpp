@@ -94,9 +94,13 @@ std::vector<ComparedStrategy> strategies_to_compare(const ComparedTraining& trai
   add_xla(training, compared);
   add({"single_device", "dp", "ddp2", "ddp", "ddp_spawn"}, compared);
   compared.push_back({"ddp, fp16 gradients", "DDPStrategy", "ddp_comm_hook: fp16_compress_hook"});
-  compared.push_back({"ddp, PowerSGD", "DDPStrategy", "ddp_comm_hook: powerSGD_hook"});
+  // Behind their first steps, which are those of ddp.
+  compared.push_back({"ddp, PowerSGD", "DDPStrategy",
+                      "ddp_comm_hook: powerSGD_hook, ddp_comm_state: {matrix_approximation_rank: "
+                      "1, start_powerSGD_iter: 2}"});
   compared.push_back({"ddp, post-local SGD", "DDPStrategy",
-                      "ddp_comm_hook: post_localSGD_hook, model_averaging_period: 4"});
+                      "ddp_comm_hook: post_localSGD_hook, ddp_comm_state: {start_localSGD_iter: "
+                      "2}, model_averaging_period: 4"});
   compared.push_back(horovod(training));
   compared.push_back(horovod(training));
   compared.back().label += ", Adasum";

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/core/failure.hpp"
 #include "model/core/spelling.hpp"
 #include "model/network/sizes_without_layers.hpp"
 #include "model/user_program/sites.hpp"
@@ -69,27 +70,29 @@ std::vector<std::string_view> names_to_skip(const Network& network,
 }
 
 [[noreturn]] void fail_without_layer(const Placed<std::string>& name, const Statement& statement,
-                                     const Network& network, RankLog& log) {
+                                     const Network& network) {
   const std::vector<std::string_view> names =
       names_to_skip(network, layers_that(network, [](std::string_view) { return true; }));
   const std::string near = did_you_mean(name.value, names);
-  fail_at(log, site_of(statement),
-          fmt::format("forward cannot skip `{}`: no layer of the model has this name", name.value),
-          near.empty() ? "the layers are " + some_layers(names) : near);
+  throw ProgramException(
+      site_of(statement),
+      fmt::format("forward cannot skip `{}`: no layer of the model has this name; {}", name.value,
+                  near.empty() ? "the layers are " + some_layers(names) : near));
 }
 
 // The ends of a residual cannot be left out: what stands between them would lose its skip
 // connection.
 void check_no_end(const Placed<std::string>& name, const std::vector<size_t>& found,
-                  const Statement& statement, const Network& network, RankLog& log) {
+                  const Statement& statement, const Network& network) {
   const std::vector<std::string_view> others = names_to_skip(network, found);
   if (others.size() == found.size()) {
     return;
   }
-  fail_at(log, site_of(statement),
-          fmt::format("forward cannot skip `{}`: a Residual's shortcut and its addition always run",
-                      name.value),
-          "skip layers and Sequentials, here " + some_layers(others));
+  throw ProgramException(
+      site_of(statement),
+      fmt::format("forward cannot skip `{}`: a Residual's shortcut and its addition always run; "
+                  "skip layers and Sequentials, here {}",
+                  name.value, some_layers(others)));
 }
 
 // What comes before a layer that is left out must fit what comes behind it.
@@ -108,7 +111,7 @@ void check_sizes(const std::vector<size_t>& skipped, const std::vector<size_t>& 
   const std::string remedy =
       "skip layers that give what they take in size, one or several in a row";
   if (conflict->raises) {
-    fail_at(log, site_of(statement), message, remedy);
+    throw ProgramException(site_of(statement), message + "; " + remedy);
   }
   lack_at(log, site_of(statement), message + ", and this is not modelled", remedy);
 }
@@ -121,9 +124,9 @@ std::vector<size_t> skipped_layers(const Statement& statement, const Network& ne
   for (const Placed<std::string>& name : statement.skip) {
     const std::vector<size_t> found = layers_named(statement, name.value, network);
     if (found.empty()) {
-      fail_without_layer(name, statement, network, log);
+      fail_without_layer(name, statement, network);
     }
-    check_no_end(name, found, statement, network, log);
+    check_no_end(name, found, statement, network);
     skipped.insert(skipped.end(), found.begin(), found.end());
   }
   std::ranges::sort(skipped);

@@ -34,9 +34,8 @@ void check_raised(const Rehearsal& ran, const std::string& message, const std::s
     return finding.title.find(message) != std::string::npos;
   });
   REQUIRE(found != ran.findings.end());
-  REQUIRE_FALSE(found->sites.empty());
-  CHECK(std::ranges::any_of(
-      found->fix, [&](const std::string& line) { return line.find(remedy) != std::string::npos; }));
+  CHECK(found->title.find("; " + remedy) != std::string::npos);
+  CHECK_FALSE(found->sites.empty());
 }
 
 const std::string remedy = "skip layers that give what they take in size";
@@ -49,8 +48,8 @@ TEST_CASE("an output that the loss cannot compare with its target is an error") 
   const std::string layers = "{Linear: [8, 8]}, ReLU, {Linear: [8, 4]}";
   for (const std::string loss : {"MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss"}) {
     check_raised(without("\"2\"", layers, loss),
-                 "forward cannot run without 2: " + loss +
-                     " compares an output of [8] with a target of [4] per sample",
+                 "forward cannot run without 2: the loss compares an output of [8] with a target "
+                 "of [4] per sample",
                  remedy);
   }
 }
@@ -58,15 +57,14 @@ TEST_CASE("an output that the loss cannot compare with its target is an error") 
 TEST_CASE("a layer that does not take what comes is an error, also behind one that does") {
   check_raised(
       without("\"1\"", "{Linear: [8, 16]}, {Linear: [16, 8]}, {Linear: [8, 4]}", "MSELoss"),
-      "forward cannot run without 1: `2` (Linear) takes samples of [8] and gets [16]", remedy);
+      "forward cannot run without 1: `2` takes samples of [8] and gets [16]", remedy);
   check_raised(without("\"0\"", "{Linear: [8, 16]}, ReLU, {Linear: [16, 4]}", "MSELoss"),
-               "forward cannot run without 0: `2` (Linear) takes samples of [16] and gets [8]",
-               remedy);
+               "forward cannot run without 0: `2` takes samples of [16] and gets [8]", remedy);
   check_raised(without("\"0.2\"",
                        "{Residual: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 8]}]}}, "
                        "{Linear: [8, 4]}",
                        "MSELoss"),
-               "have [8] and [16] per sample", remedy);
+               "the branches of `0` have [8] and [16] per sample", remedy);
 }
 
 // ReLU runs at any size, MSELoss stretches a dimension of 1, and CrossEntropyLoss takes more scores

@@ -71,8 +71,9 @@ std::vector<std::pair<std::string, std::string>> hooks_without_effect(
   if (options.wrapper && !has_hook) {
     told.emplace_back("ddp_comm_wrapper", "without a ddp_comm_hook there is nothing to wrap");
   }
-  const bool has_state = std::ranges::any_of(arguments.all(), [](const auto& argument) {
-    return argument.first == "ddp_comm_state" || argument.first.starts_with("ddp_comm_state.");
+  const bool has_state = std::ranges::any_of(arguments.all(), [&arguments](const auto& argument) {
+    return arguments.has(argument.first) &&
+           (argument.first == "ddp_comm_state" || argument.first.starts_with("ddp_comm_state."));
   });
   if (has_state && !has_hook && !options.averaging.averages()) {
     told.emplace_back("ddp_comm_state", "without a ddp_comm_hook nothing reads the state");

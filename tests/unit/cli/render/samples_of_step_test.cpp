@@ -1,4 +1,4 @@
-// How many samples a step takes, where some ranks are servers and updates do not wait for all.
+// The number of samples per step, where some ranks are servers and updates do not wait for all.
 #include <catch2/catch.hpp>
 
 #include "cli/render/json.hpp"

@@ -59,7 +59,9 @@ TEST_CASE("a case that gives no prediction is a line with its verdict") {
   const std::string text = table(R"yaml(
   good: {trainer: {strategy: ddp}}
   refused: {trainer: {strategy: deepspeed_stage_2, precision: 64-true}}
-  unknown: {trainer: {strategy: {DeepSpeedStrategy: {stage: 0}}, precision: bf16-mixed}}
+  unknown:
+    versions: {deepspeed: "0.18.0"}
+    trainer: {strategy: {DeepSpeedStrategy: {stage: 0}}, precision: bf16-mixed}
   hangs:
     trainer: {strategy: ddp}
     program: {on_train_batch_end: [{if: rank == 1, then: [barrier]}]}

@@ -92,7 +92,7 @@ TEST_CASE("what a parameter server sends in a step is its answers to all workers
 
 TEST_CASE("samples of a step are those of all workers, however many make an update") {
   // 2 samples of each of 3 workers.
-  for (const char* mode : {"sync", "async", "batched, batch: 2"}) {
+  for (const char* mode : {"sync", "async", "batched, batch: 3"}) {
     const std::string name = std::string("{ParameterServerStrategy: {mode: ") + mode + "}}";
     INFO(name);
     CHECK(shows(lines_of_table({name}, false).front(), "  6  "));

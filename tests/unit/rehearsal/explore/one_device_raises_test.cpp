@@ -38,7 +38,7 @@ TEST_CASE("an exception on one device is named with its place") {
       "  on_train_epoch_end:\n    - let: {x: \"full(2, 1.0)\"}\n"
       "    - all_gather: {tensor: x, as: all}\n"
       "    - log: {name: second, value: \"sum(all[1])\"}\n",
-      "one device (there log in on_train_epoch_end (scenario.yaml:10:7) raises '");
+      "one device (there `log` in on_train_epoch_end (scenario.yaml:10:7) raises '");
 }
 
 TEST_CASE("an exception on the ranks is why they are not compared with one device") {
