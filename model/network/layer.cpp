@@ -125,6 +125,26 @@ bool is_marker(LayerKind kind) {
          ends_residual(kind);
 }
 
+bool treats_elements_alike(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::relu:
+    case LayerKind::relu6:
+    case LayerKind::leaky_relu:
+    case LayerKind::gelu:
+    case LayerKind::silu:
+    case LayerKind::hardswish:
+    case LayerKind::sigmoid:
+    case LayerKind::hardsigmoid:
+    case LayerKind::tanh:
+    case LayerKind::identity:
+    case LayerKind::dropout:
+    case LayerKind::residual_begin:
+    case LayerKind::residual_shortcut:
+    case LayerKind::residual_add: return true;
+    default: return false;
+  }
+}
+
 bool is_loss(LayerKind kind) { return kind >= LayerKind::cross_entropy_loss; }
 
 bool has_class_targets(LayerKind kind) {

@@ -105,6 +105,8 @@ bool joins_branches(LayerKind kind);
 bool ends_residual(LayerKind kind);
 /// A mark of the flattened network, which is no module.
 bool is_marker(LayerKind kind);
+/// Each element of the output follows from that element of the input, or of both branches.
+bool treats_elements_alike(LayerKind kind);
 /// It turns output and target into one number, and stands under `loss`.
 bool is_loss(LayerKind kind);
 /// A loss whose targets are whole numbers: a class for each row of scores, or a label.

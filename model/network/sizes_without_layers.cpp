@@ -11,23 +11,8 @@ namespace {
 
 // It computes each element, or each row, by itself, whatever their number.
 bool takes_any_size(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::relu:
-    case LayerKind::relu6:
-    case LayerKind::leaky_relu:
-    case LayerKind::gelu:
-    case LayerKind::silu:
-    case LayerKind::hardswish:
-    case LayerKind::sigmoid:
-    case LayerKind::hardsigmoid:
-    case LayerKind::tanh:
-    case LayerKind::softmax:
-    case LayerKind::identity:
-    case LayerKind::scale:
-    case LayerKind::dropout:
-    case LayerKind::stochastic_depth: return true;
-    default: return false;
-  }
+  return treats_elements_alike(kind) || kind == LayerKind::softmax || kind == LayerKind::scale ||
+         kind == LayerKind::stochastic_depth;
 }
 
 bool end_alike(const Shape& shape, const Shape& tail) {

@@ -362,26 +362,6 @@ Layer of_part(const Layer& whole, size_t dimension, int32_t ranks) {
   return part;
 }
 
-bool treats_elements_alike(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::relu:
-    case LayerKind::relu6:
-    case LayerKind::leaky_relu:
-    case LayerKind::gelu:
-    case LayerKind::silu:
-    case LayerKind::hardswish:
-    case LayerKind::sigmoid:
-    case LayerKind::hardsigmoid:
-    case LayerKind::tanh:
-    case LayerKind::identity:
-    case LayerKind::dropout:
-    case LayerKind::residual_begin:
-    case LayerKind::residual_shortcut:
-    case LayerKind::residual_add: return true;
-    default: return false;
-  }
-}
-
 bool treats_positions_alike(LayerKind kind) {
   return treats_elements_alike(kind) || kind == LayerKind::linear ||
          kind == LayerKind::layer_norm || kind == LayerKind::rms_norm || kind == LayerKind::swiglu;

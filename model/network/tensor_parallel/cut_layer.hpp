@@ -47,7 +47,6 @@ std::vector<std::string> projections_of(LayerKind kind);
 /// A layer that treats every element, or every position, alike, of a part of them: its input is
 /// 1 / `ranks` of the whole one along `dimension`.
 Layer of_part(const Layer& whole, size_t dimension, int32_t ranks);
-bool treats_elements_alike(LayerKind kind);
 bool treats_positions_alike(LayerKind kind);
 
 }  // namespace lockstep

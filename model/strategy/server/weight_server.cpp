@@ -91,12 +91,12 @@ Program WeightServer::run(Rank& rank) {
 // What a step is to a worker, an update is here. A server has no trainer that would handle a
 // signal.
 void WeightServer::begin_update(Rank& rank) {
-  if (begun_ == updates_) {
+  if (begun_ == rule_.updates()) {
     return;
   }
-  begun_ = updates_;
+  begun_ = rule_.updates();
   Position position;
-  position.step = updates_;
+  position.step = begun_;
   if (rank.reached(position) == ProcessSignal::terminate) {
     throw RankLost();
   }
@@ -121,14 +121,12 @@ Task<std::vector<int32_t>> WeightServer::next_messages(Rank& rank) {
   for (const int32_t worker : awaited) {
     arrivals.push_back(workers_[static_cast<size_t>(worker)].arrives);
   }
-  listens_ = true;
   if (options_.mode == ServerMode::sync) {
     co_await rank.settle_all(arrivals);
   } else {
     const uint32_t first = co_await rank.settle_any(arrivals, site_id(take));
     awaited = std::vector<int32_t>(1, awaited[first]);
   }
-  listens_ = false;
   for (const int32_t worker : awaited) {
     workers_[static_cast<size_t>(worker)].arrives = {};
   }
@@ -194,7 +192,6 @@ void WeightServer::update(Rank& rank, int64_t averaged) {
   changed_ = optimizer_step(rank, optimizer, kernels_of(replica_->plan()), tensors,
                             {compute_stream, {ready, answered_}, site_id(server_sites::update)});
   gathered_ = 0;
-  ++updates_;
   rank.choose(site_id(server_sites::update), ChoiceKind::step, 1, 0);
   transfers_.end_step();
 }
@@ -211,15 +208,12 @@ void WeightServer::answer(Rank& rank, const std::vector<int32_t>& workers) {
   answered_ = call.submit();
 }
 
-// What it does follows from what has come, and from what has been asked for and is about to come.
+// Of its only wait while it follows: what it does next follows from what has come, and from what
+// has been asked for and is about to come.
 std::optional<LaneMemory> WeightServer::memory() const {
-  if (!listens_) {
-    return std::nullopt;
-  }
   LaneMemory memory;
   rule_.remember(memory.numbers);
-  memory.numbers.insert(memory.numbers.end(), {gathered_, static_cast<int64_t>(next_arriving_),
-                                               begun_ == updates_ ? 1 : 0});
+  memory.numbers.insert(memory.numbers.end(), {gathered_, static_cast<int64_t>(next_arriving_)});
   memory.tickets = {changed_, answered_, added_[0], added_[1]};
   for (const Worker& worker : workers_) {
     memory.tickets.push_back(worker.arrives);
@@ -239,8 +233,7 @@ void WeightServer::period_begins(int32_t level, const PeriodsLeftOut& left_out) 
       const CountedBy& last = end == left_out.number ? now : counted[static_cast<size_t>(end)];
       rule_.count_again(counted[static_cast<size_t>(first)].behind, last.before, times);
     });
-    updates_ += rule_.updates() - now.before.updates;
-    begun_ += rule_.updates() - now.before.updates;
+    begun_ = rule_.updates();
     now.behind = rule_.counted();
   }
   counted.push_back(now);

@@ -69,13 +69,11 @@ class WeightServer : public PeriodFollower {
   };
   std::vector<Worker> workers_;
   int64_t gathered_ = 0;
-  int64_t updates_ = 0;
   int64_t begun_ = -1;  ///< the update that was reported last
   double learning_rate_ = 0;
   Ticket changed_;   ///< the last that wrote the sum or the weights
   Ticket answered_;  ///< the last that sends the weights
   Transfers transfers_;
-  bool listens_ = false;                                       ///< it waits for messages
   std::array<std::vector<CountedBy>, period_levels> counted_;  ///< by number of the period
 };
 
