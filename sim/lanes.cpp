@@ -45,6 +45,9 @@ void Engine::end_lane(RankState& rank, LaneState& lane) {
   if (lane.lane.id().value == 0 || end.kind != RankEnd::Kind::finished) {
     rank.end = end;
   }
+  if (lane.lane.id().value == 0) {
+    rank.follower = nullptr;  // it may have ended with the program
+  }
   ends_ = ends_ || (end.out_of_memory && simulation_.memory_alone);
   if (journal_ != nullptr && end.kind != RankEnd::Kind::lost) {
     Row row;

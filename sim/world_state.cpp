@@ -11,7 +11,6 @@ void WorldState::add_bits(double number) { add(std::bit_cast<int64_t>(number)); 
 
 bool WorldState::describe(int32_t level, StateWords& words) {
   words_ = &words;
-  counts_.clear();
   origin_ = world_.ranks.front().running->host;
   if (!world_.messages.any_source_.is_empty() || world_.in_flight.has_ready()) {
     return false;

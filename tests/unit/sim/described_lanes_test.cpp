@@ -141,7 +141,89 @@ int64_t reductions_with_left_out(const Journal& journal) {
   return count;
 }
 
+/// Counts the periods that it hears of, before and behind the end of its program.
+class Follower final : public PeriodFollower {
+ public:
+  std::optional<LaneMemory> memory() const override { return LaneMemory{}; }
+  void period_begins(int32_t, const PeriodsLeftOut& left_out) override {
+    (ended ? asked_behind_end : asked) += 1;
+    periods_left_out += left_out.periods;
+  }
+
+  bool ended = false;
+  int64_t asked = 0;
+  int64_t asked_behind_end = 0;
+  int64_t periods_left_out = 0;
+};
+
+/// Sends a message in each step, and waits for the answer.
+Program ask(Rank& rank) {
+  for (int64_t step = 0; step < steps; ++step) {
+    PeriodStart start;
+    start.first = step == 0;
+    start.alike = steps - step;
+    step += rank.begins_period(start).periods;
+    co_await rank.settle(rank.compute(5_us));
+    rank.send(world_group, Slice::of_size(1_KiB), 1);
+    co_await rank.settle(rank.receive(world_group, Slice::of_size(1_KiB), 1));
+  }
+}
+
+/// Answers `answers` messages, and raises then unless there are no more.
+Program answer(Rank& rank, Follower& follower, int64_t answers) {
+  rank.follow_periods(&follower);
+  int64_t given = 0;
+  while (given + follower.periods_left_out < answers) {
+    co_await rank.settle(rank.receive(world_group, Slice::of_size(1_KiB), 0));
+    rank.send(world_group, Slice::of_size(1_KiB), 0);
+    ++given;
+  }
+  follower.ended = true;
+  if (answers < steps) {
+    throw ProgramException(no_site, "no more answers");
+  }
+  rank.follow_periods(nullptr);
+}
+
+RunResult answered(bool leaves_out, int64_t answers, Follower& follower) {
+  RunOptions options;
+  options.world_size = 2;
+  sim::ExplicitComputeCost compute;
+  sim::FlatNetworkCost network(2, 50_GBps, 500_ns);
+  sim::SimulationOptions simulation;
+  simulation.compute = &compute;
+  simulation.communication = &network;
+  simulation.leaves_out_periods = leaves_out;
+  return sim::simulate(options, simulation, [&](Rank& rank) {
+    return rank.id() == 0 ? ask(rank) : answer(rank, follower, answers);
+  });
+}
+
 }  // namespace
+
+TEST_CASE("a rank without loops leaves out what those that it answers leave out") {
+  Follower of_whole;
+  Follower follower;
+  const RunResult whole = answered(false, steps, of_whole);
+  const RunResult run = answered(true, steps, follower);
+  REQUIRE_FALSE(whole.hung);
+  REQUIRE_FALSE(run.hung);
+  CHECK(of_whole.asked == 0);
+  // In a step a compute, and two messages that both ranks have a part in.
+  CHECK(whole.operations == 5 * steps);
+  CHECK(run.operations == 5 * (steps - follower.periods_left_out));
+  CHECK(follower.periods_left_out > steps / 2);
+  CHECK(run.total_time == whole.total_time);
+  CHECK(last_finish(*run.journal, 0) == last_finish(*whole.journal, 0));
+}
+
+TEST_CASE("a program that has raised hears of no period any more") {
+  Follower follower;
+  const RunResult run = answered(true, 3, follower);
+  CHECK(run.hung);
+  CHECK(follower.asked > 0);
+  CHECK(follower.asked_behind_end == 0);
+}
 
 TEST_CASE("periods are left out beside a thread that says where it stands") {
   const RunResult whole = trained(false, Tells::everything);
