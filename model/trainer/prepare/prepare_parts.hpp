@@ -106,6 +106,8 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
 /// Where ranks compute layers together, the program's network becomes what a rank has of it. False
 /// where it cannot be cut, which is a problem.
 bool cut_network(Preparation& preparation, const StrategyEntry& entry, TrainingProgram& program);
+/// Adds the reason where it may not, behind `on`.
+bool may_be_cut(Preparation& preparation, const CutNetwork& cut, const std::string& on);
 /// Makes the strategy, to know it. False where it cannot take its arguments, which is a problem.
 bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
                   const TrainingProgram& program);
@@ -116,7 +118,8 @@ std::shared_ptr<const Network> prepare_network(Preparation& preparation,
 void prepare_frozen_on_ranks(Preparation& preparation, const std::vector<std::string>& checkpointed,
                              TrainingProgram& program);
 /// The same of ranks that are given arguments of their own; needs network and plan.
-void prepare_cut_on_ranks(const StrategyEntry& entry, TrainingProgram& program);
+void prepare_cut_on_ranks(Preparation& preparation, const StrategyEntry& entry,
+                          TrainingProgram& program);
 void prepare_plan(Preparation& preparation, TrainingProgram& program);
 /// Which layers each optimizer holds, and whether the program says which one it means, and which
 /// modules run; needs the network.

@@ -72,9 +72,9 @@ void prepare_frozen_on_ranks(Preparation& preparation, const std::vector<std::st
   }
 }
 
-// Arguments that decide how layers are cut are those of each rank. What is wrong with them is said
-// of the strategy that the rank makes.
-void prepare_cut_on_ranks(const StrategyEntry& entry, TrainingProgram& program) {
+// Arguments that decide how layers are cut are those of each rank.
+void prepare_cut_on_ranks(Preparation& preparation, const StrategyEntry& entry,
+                          TrainingProgram& program) {
   if (!entry.cut) {
     return;
   }
@@ -83,8 +83,8 @@ void prepare_cut_on_ranks(const StrategyEntry& entry, TrainingProgram& program) 
   for (const auto& [rank, arguments] : program.arguments_of_ranks) {
     std::optional<CutNetwork> cut =
         entry.cut(*whole, arguments, program.plan.world_size, program.plan.node_ranks);
-    if (cut && !cut->why_not.empty()) {
-      continue;
+    if (cut && !may_be_cut(preparation, *cut, fmt::format("rank {}: ", rank))) {
+      return;
     }
     add_network_of(rank, cut ? std::make_shared<const Network>(std::move(cut->network)) : whole,
                    program);

@@ -228,6 +228,18 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   return true;
 }
 
+bool may_be_cut(Preparation& preparation, const CutNetwork& cut, const std::string& on) {
+  if (cut.why_not.empty()) {
+    return true;
+  }
+  const Object& strategy = *preparation.scenario->trainer->strategy;
+  add_problem(preparation, cut.is_unmodelled ? Kind::unsupported : Kind::refused,
+              place_of_argument(strategy, "parallelize_plan." + cut.where),
+              on + cut.where + ": " + cut.why_not, cut.remedy,
+              cut.is_unmodelled ? "" : refused_code);
+  return false;
+}
+
 bool cut_network(Preparation& preparation, const StrategyEntry& entry, TrainingProgram& program) {
   if (!entry.cut) {
     return true;
@@ -237,12 +249,7 @@ bool cut_network(Preparation& preparation, const StrategyEntry& entry, TrainingP
   if (!cut) {
     return true;
   }
-  if (!cut->why_not.empty()) {
-    const Object& strategy = *preparation.scenario->trainer->strategy;
-    add_problem(preparation, cut->is_unmodelled ? Kind::unsupported : Kind::refused,
-                place_of_argument(strategy, "parallelize_plan." + cut->where),
-                cut->where + ": " + cut->why_not, cut->remedy,
-                cut->is_unmodelled ? "" : refused_code);
+  if (!may_be_cut(preparation, *cut, "")) {
     return false;
   }
   for (const std::string& note : cut->notes) {

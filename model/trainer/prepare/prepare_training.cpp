@@ -304,7 +304,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
     return;
   }
   prepare_frozen_on_ranks(preparation, checkpointed, *program);
-  prepare_cut_on_ranks(*entry, *program);
+  prepare_cut_on_ranks(preparation, *entry, *program);
   preparation.values_decide = values_decide(*program);
   const Numerics numerics = numerics_of(preparation, *program, world);
   take_numerics(numerics, *program);
