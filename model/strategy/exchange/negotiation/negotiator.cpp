@@ -37,6 +37,9 @@ std::string text_of(TensorResponse::Error error) {
              "joined";
     case TensorResponse::Error::shut_down:
       return "HorovodInternalError: Horovod has been shut down: another rank has ended";
+    case TensorResponse::Error::damaged:
+      return "HorovodInternalError: Horovod has been shut down: what another rank has sent cannot "
+             "be read";
   }
   return "";
 }
@@ -83,7 +86,7 @@ Program Negotiator::start(Rank& rank) {
     }
   }
   is_running_ = true;
-  closes_ = shut_down_ = false;
+  closes_ = shut_down_ = is_damaged_ = false;
   ended_ = {};
   // The thread may outlive the strategy that started it.
   Lane& thread = rank.start_lane([](std::shared_ptr<Negotiator> own, Rank& on) -> Program {
@@ -138,42 +141,53 @@ void Negotiator::abandon(Rank& rank) noexcept {
 Program Negotiator::run(Rank& rank) {
   for (;;) {
     co_await take_submissions(rank);
-    Agreement agreed;
-    if (!shut_down_) {
-      agreed = co_await agree(rank);
-      shut_down_ = agreed.closes;
+    try {
+      if (!shut_down_) {
+        co_await run_cycle(rank);
+      }
+    } catch (const DamagedMessage&) {
+      shut_down_ = is_damaged_ = true;  // Horovod's loop ends, and fails all that it was given
     }
     if (shut_down_) {
       fail_pending(rank);
       if (closes_) {
         break;
       }
-      continue;
     }
-    std::vector<TensorResponse> responses;
-    for (const size_t position : agreed.hits) {
-      responses.push_back(cache_.at(position));
-    }
-    if (agreed.has_outdated) {
-      co_await forget_outdated(rank);
-    }
-    if (agreed.has_uncached) {
-      co_await coordinate(rank, responses);
-    }
-    co_await carry_out(rank, responses);
-    if (responses.empty() && !agreed.has_new) {
-      co_await wait_for_word(rank);
-    }
-    rank.host(options_.cycle_time, site_id(sleep));
   }
   rank.release(std::exchange(bits_, Slice{}));
   rank.fulfil(ended_);
 }
 
+Program Negotiator::run_cycle(Rank& rank) {
+  const Agreement agreed = co_await agree(rank);
+  shut_down_ = agreed.closes;
+  if (shut_down_) {
+    co_return;
+  }
+  std::vector<TensorResponse> responses;
+  for (const size_t position : agreed.hits) {
+    responses.push_back(cache_.at(position));
+    expect_fitting(responses.back());
+  }
+  if (agreed.has_outdated) {
+    co_await forget_outdated(rank);
+  }
+  if (agreed.has_uncached) {
+    co_await coordinate(rank, responses);
+  }
+  co_await carry_out(rank, responses);
+  if (responses.empty() && !agreed.has_new) {
+    co_await wait_for_word(rank);
+  }
+  rank.host(options_.cycle_time, site_id(sleep));
+}
+
 void Negotiator::fail_pending(Rank& rank) {
   for (const int64_t number : std::exchange(pending_, {})) {
     Submission& submission = queue_.at(number);
-    submission.error = TensorResponse::Error::shut_down;
+    submission.error =
+        is_damaged_ ? TensorResponse::Error::damaged : TensorResponse::Error::shut_down;
     rank.fulfil(submission.carried_out);
   }
   told_.clear();

@@ -84,7 +84,11 @@ class Negotiator : public DescribedLane, public std::enable_shared_from_this<Neg
     bool has_outdated = false;  ///< in the cache
   };
 
+  /// What another rank has sent cannot be what it meant.
+  struct DamagedMessage {};
+
   Program run(Rank& rank);
+  Program run_cycle(Rank& rank);
   Program take_submissions(Rank& rank);
   Program take(Rank& rank);
   Task<Agreement> agree(Rank& rank);
@@ -92,6 +96,7 @@ class Negotiator : public DescribedLane, public std::enable_shared_from_this<Neg
   Program coordinate(Rank& rank, std::vector<TensorResponse>& responses);
   Task<std::vector<int64_t>> gather_lengths(Rank& rank, int64_t own);
   Program share_responses(Rank& rank, std::vector<TensorResponse>& responses);
+  void expect_fitting(const TensorResponse& response) const;
   void fail_pending(Rank& rank);
   Program carry_out(Rank& rank, const std::vector<TensorResponse>& responses);
   Program wait_for_word(Rank& rank);
@@ -124,6 +129,7 @@ class Negotiator : public DescribedLane, public std::enable_shared_from_this<Neg
   bool has_joined_ = false;
   bool closes_ = false;     ///< this rank's host has ended
   bool shut_down_ = false;  ///< some rank's has
+  bool is_damaged_ = false;
   Slice bits_;
 };
 

@@ -123,7 +123,8 @@ Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& response
     told_.insert(number);
   }
   const std::vector<int64_t> lengths = co_await gather_lengths(rank, std::ssize(asked));
-  const int64_t longest = *std::ranges::max_element(lengths);
+  // Its own as well: where the lengths of the others were lost, none is known.
+  const int64_t longest = std::max(std::ssize(asked), *std::ranges::max_element(lengths));
   const int32_t root = members_.front();
   const bool is_root = rank.id() == root;
   const Slice own = control_numbers(rank, DType::int64, longest * numbers_of_response);
@@ -137,7 +138,11 @@ Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& response
     const Values lists = rank.read(all);
     for (int32_t from = 0; from < std::ssize(members_); ++from) {
       const int64_t length = lengths[static_cast<size_t>(from)];
-      for (const TensorResponse& request : decoded(lists, from * own.elements, length)) {
+      const auto asked_for = decoded(lists, from * own.elements, length);
+      if (!asked_for) {
+        throw DamagedMessage();
+      }
+      for (const TensorResponse& request : *asked_for) {
         coordinator_->add(from, request.request);
       }
     }
@@ -147,6 +152,24 @@ Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& response
   rank.release(own);
   co_await share_responses(rank, ready);
   responses.insert(responses.end(), ready.begin(), ready.end());
+}
+
+// A damaged list must not be carried out: this rank has asked for what is answered.
+void Negotiator::expect_fitting(const TensorResponse& response) const {
+  const TensorName& name = response.request.name;
+  const bool is_join = name.kind == RequestKind::join;
+  const auto own = std::ranges::find_if(
+      pending_, [&](int64_t number) { return queue_.at(number).request.name == name; });
+  bool fits = has_joined_;  // it helps others, then, with zeros
+  if (!is_join && own != pending_.end()) {
+    const bool is_gathered = name.kind == RequestKind::all_gather;
+    fits = response.error != TensorResponse::Error::none ||
+           (fit_together(queue_.at(*own).request, response.request) &&
+            (!is_gathered || response.parts.size() == members_.size()));
+  }
+  if (!fits) {
+    throw DamagedMessage();
+  }
 }
 
 Task<std::vector<int64_t>> Negotiator::gather_lengths(Rank& rank, int64_t own) {
@@ -183,13 +206,21 @@ Program Negotiator::share_responses(Rank& rank, std::vector<TensorResponse>& res
   if (count == 0) {
     co_return;
   }
+  if (count < 0 || counts.integer(1) < count * numbers_of_response) {
+    throw DamagedMessage();
+  }
   const Slice list = control_numbers(rank, DType::int64, counts.integer(1));
   if (rank.id() == root) {
     rank.write(list, encoded(responses, list.elements));
   }
   const Ticket sent = rank.broadcast(control_, list, root, control(send_responses));
   co_await rank.settle(sent);
-  responses = decoded(rank.read(list), 0, count);
+  std::optional<std::vector<TensorResponse>> answer = decoded(rank.read(list), 0, count);
+  if (!answer) {
+    throw DamagedMessage();
+  }
+  std::ranges::for_each(*answer, [this](const auto& each) { expect_fitting(each); });
+  responses = std::move(*answer);
   rank.release(list);
 }
 

@@ -1,6 +1,7 @@
 #include "model/strategy/exchange/negotiation/tensor_request.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace lockstep {
 
@@ -76,28 +77,69 @@ Values encoded(const std::vector<TensorResponse>& responses, int64_t room) {
   return numbers;
 }
 
-std::vector<TensorResponse> decoded(const Values& numbers, int64_t first, int64_t count) {
-  std::vector<TensorResponse> responses;
-  int64_t at = first;
-  const auto next = [&] { return numbers.integer(at++); };
-  for (int64_t i = 0; i < count; ++i) {
-    TensorResponse& response = responses.emplace_back();
-    TensorRequest& request = response.request;
-    request.name.kind = static_cast<RequestKind>(next());
-    request.name.space = static_cast<NameSpace>(next());
-    request.name.number = next();
-    request.dtype = static_cast<DType>(next());
-    request.elements = next();
-    request.reduction = static_cast<Reduction>(next());
-    request.root = static_cast<int32_t>(next());
-    request.shape = next();
-    response.error = static_cast<TensorResponse::Error>(next());
-    response.parts.resize(static_cast<size_t>(next()));
-    for (int64_t& part : response.parts) {
-      part = next();
-    }
+namespace {
+
+// Numbers that another rank has sent, which may have been damaged on the way.
+class Reader {
+ public:
+  Reader(const Values& numbers, int64_t first) : numbers_(numbers), at_(first) {}
+
+  int64_t next() {
+    is_right_ = is_right_ && 0 <= at_ && at_ < numbers_.size();
+    return is_right_ ? numbers_.integer(at_++) : 0;
   }
-  return responses;
+  int64_t next_up_to(int64_t last) {
+    const int64_t number = next();
+    is_right_ = is_right_ && 0 <= number && number <= last;
+    return is_right_ ? number : 0;
+  }
+  template <typename Enum>
+  Enum next_up_to(Enum last) {
+    return static_cast<Enum>(next_up_to(static_cast<int64_t>(last)));
+  }
+  int64_t left() const { return numbers_.size() - at_; }
+  bool is_right() const { return is_right_; }
+
+ private:
+  const Values& numbers_;
+  int64_t at_;
+  bool is_right_ = true;
+};
+
+TensorResponse read_response(Reader& reader) {
+  constexpr int64_t largest = std::numeric_limits<int64_t>::max();
+  TensorResponse response;
+  TensorRequest& request = response.request;
+  request.name.kind = reader.next_up_to(RequestKind::barrier);
+  request.name.space = reader.next_up_to(NameSpace::statement);
+  request.name.number = reader.next();
+  request.dtype = reader.next_up_to(static_cast<DType>(dtype_count - 1));
+  request.elements = reader.next_up_to(largest);
+  request.reduction = reader.next_up_to(Reduction::max);
+  request.root =
+      static_cast<int32_t>(reader.next_up_to(int64_t{std::numeric_limits<int32_t>::max()}));
+  request.shape = reader.next();
+  response.error = reader.next_up_to(TensorResponse::Error::damaged);
+  response.parts.resize(static_cast<size_t>(reader.next_up_to(reader.left())));
+  for (int64_t& part : response.parts) {
+    part = reader.next_up_to(largest);
+  }
+  return response;
+}
+
+}  // namespace
+
+std::optional<std::vector<TensorResponse>> decoded(const Values& numbers, int64_t first,
+                                                   int64_t count) {
+  Reader reader(numbers, first);
+  std::vector<TensorResponse> responses;
+  if (count < 0 || count > reader.left() / numbers_of_response) {
+    return std::nullopt;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    responses.push_back(read_response(reader));
+  }
+  return reader.is_right() ? std::optional(std::move(responses)) : std::nullopt;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,7 @@ struct TensorRequest {
 /// What the coordinator answers: all ranks do this now, or raise.
 struct TensorResponse {
   TensorRequest request;
-  enum class Error : uint8_t { none, mismatch, not_with_join, shut_down };
+  enum class Error : uint8_t { none, mismatch, not_with_join, shut_down, damaged };
   Error error = Error::none;
   std::vector<int64_t> parts{};  ///< of all_gather: elements of each member
   bool operator==(const TensorResponse&) const = default;
@@ -71,9 +72,11 @@ inline constexpr int64_t numbers_of_response = 10;
 void add_numbers(const TensorRequest& request, std::vector<int64_t>& numbers);
 void add_numbers(const TensorResponse& response, std::vector<int64_t>& numbers);
 
-/// The lists as numbers, of which there are at least `room`, and back from `first` on.
+/// The lists as numbers, of which there are at least `room`, and `count` of them back from `first`
+/// on: nothing where the numbers are no such list.
 Values encoded(const std::vector<TensorResponse>& responses, int64_t room);
-std::vector<TensorResponse> decoded(const Values& numbers, int64_t first, int64_t count);
+std::optional<std::vector<TensorResponse>> decoded(const Values& numbers, int64_t first,
+                                                   int64_t count);
 /// So many of them.
 int64_t count_numbers(const std::vector<TensorResponse>& responses);
 

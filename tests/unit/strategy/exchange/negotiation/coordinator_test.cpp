@@ -119,11 +119,32 @@ TEST_CASE("requests and responses come back from the numbers that carry them") {
   CHECK(count_numbers(all) == 3 * numbers_of_response + 3);
   const Values numbers = encoded(all, 100);
   CHECK(numbers.size() == 100);
-  const auto responses = decoded(numbers, 0, 3);
+  const auto back = decoded(numbers, 0, 3);
+  REQUIRE(back);
+  const std::vector<TensorResponse>& responses = *back;
   CHECK(responses[2].parts == gathered.parts);
   CHECK(responses[0].request == gradient(0));
   CHECK(responses[1].request == request);
   CHECK(responses[1].error == Error::mismatch);
+}
+
+TEST_CASE("numbers that were damaged on the way are no list of responses") {
+  const TensorResponse gathered{named(RequestKind::all_gather, 2), Error::none, {3, 0, 4}};
+  const Values numbers = encoded({gathered}, 0);
+  REQUIRE(decoded(numbers, 0, 1));
+  CHECK_FALSE(decoded(numbers, 0, -1));
+  CHECK_FALSE(decoded(numbers, 0, 2));
+  CHECK_FALSE(decoded(numbers, 1, 1));
+  // Kind, space, type, elements, reduction, root, error, the number of parts, and two of these.
+  for (const int64_t at : {0, 1, 3, 4, 5, 6, 8, 9, 10, 12}) {
+    CAPTURE(at);
+    for (const int64_t wrong : {int64_t{-1}, int64_t{1} << 62}) {
+      const bool is_size = at == 4 || at >= 10;  // any number may be one
+      Values damaged = numbers;
+      damaged.set_integer(at, wrong);
+      CHECK(decoded(damaged, 0, 1).has_value() == (is_size && wrong > 0));
+    }
+  }
 }
 
 }  // namespace coordinator_test
