@@ -58,13 +58,26 @@ class WaitGraph::Builder {
         connect(from, operations_.at(operation));
       }
     }
-    if (first == end) {  // a promise: any other lane might fulfil it
-      for (auto lane = lanes_.lower_bound({rank, LaneId{}});
-           lane != lanes_.end() && lane->first.first == rank; ++lane) {
-        if (lane->second != from) {
-          connect(from, lane->second);
-        }
+    if (first == end) {
+      wait_for_promise(from, rank);
+    }
+  }
+
+  // Any other lane might fulfil it: one that has not ended, where there is one.
+  void wait_for_promise(uint32_t from, int32_t rank) {
+    std::vector<uint32_t> others;
+    for (auto lane = lanes_.lower_bound({rank, LaneId{}});
+         lane != lanes_.end() && lane->first.first == rank; ++lane) {
+      if (lane->second != from) {
+        others.push_back(lane->second);
       }
+    }
+    const auto has_ended = [this](uint32_t lane) { return nodes_[lane].ended; };
+    if (!std::ranges::all_of(others, has_ended)) {
+      std::erase_if(others, has_ended);
+    }
+    for (const uint32_t other : others) {
+      connect(from, other);
     }
   }
 

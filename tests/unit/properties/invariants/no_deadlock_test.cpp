@@ -170,6 +170,33 @@ TEST_CASE("a lane waits forever for a promise of a lane that ended") {
   }
 }
 
+TEST_CASE("a promise waits for the lanes that have not ended") {
+  JournalBuilder journal(2);
+  const LaneId ended{1};
+  const LaneId background{2};
+  const SiteId site = journal.site("all_gather", 5);
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    const Ticket promise = journal.promise(rank);
+    journal.op(rank, JournalBuilder::collective(OpKind::barrier, site), {}, Outcome::ok, ended);
+    const Ticket gathered = journal.op(rank, JournalBuilder::collective(OpKind::all_gather, site),
+                                       {}, rank == 1 ? Outcome::ok : Outcome::pending, background);
+    journal.settle(rank, promise);
+    journal.stuck(rank, {promise});
+    journal.settle(rank, gathered, background);
+    if (rank == 0) {
+      journal.stuck(rank, {gathered}, background);
+    }
+  }
+  const Ticket later = journal.op(1, JournalBuilder::collective(OpKind::gather, site), {},
+                                  Outcome::pending, background);
+  journal.settle(1, later, background);
+  journal.stuck(1, {later}, background);
+  const auto findings = no_deadlock(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title ==
+        "rank 0 waits forever in all_gather: rank 1 went on: its message was lost");
+}
+
 TEST_CASE("a thousand ranks that send in a ring before they receive are one finding") {
   constexpr int32_t ranks = 1000;
   JournalBuilder journal(ranks);
