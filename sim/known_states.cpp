@@ -56,6 +56,7 @@ void KnownStates::note(size_t from, Transition transition) {
   }
   const bool is_same = known->to == transition.to && known->time == transition.time;
   transition.is_proven = is_same && (transition.is_proven || known->is_proven);
+  transition.first_number = is_same ? known->first_number : transition.first_number;
   *known = std::move(transition);
 }
 

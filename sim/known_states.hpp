@@ -20,6 +20,7 @@ class KnownStates {
     std::vector<int64_t> kinds;
     size_t to = 0;
     int64_t number = 0;               ///< of the last period that did
+    int64_t first_number = 0;         ///< of the first of those that all did so
     Time begin{};                     ///< of that one
     Time time{};                      ///< that it takes
     bool is_behind_left_out = false;  ///< that one began where others had been left out

@@ -251,8 +251,9 @@ void Periods::note_transition(Level& level, const PeriodStart& start, const Begu
       start.kinds != nullptr && !last.is_first && now.left_out > last.left_out;
   const bool is_proven = !level.submitted.insert(submitted).second || has_repeated;
   if (last.state && now.state) {
-    level.known.note(*last.state, {std::move(kinds), *now.state, last.number, last.time,
-                                   now.time - last.time, last.is_behind_left_out, is_proven});
+    level.known.note(*last.state,
+                     {std::move(kinds), *now.state, last.number, last.number, last.time,
+                      now.time - last.time, last.is_behind_left_out, is_proven});
   }
 }
 
@@ -326,6 +327,7 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
       lane->skip_until(rank.skipped);
     }
     ++rank.times_left_out;
+    loop.alike = std::max<int64_t>(0, loop.alike - left_out.periods);
     note_left_out(rank, loop, left_out);
   }
   const int64_t number = loop.periods++;

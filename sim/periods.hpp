@@ -81,6 +81,8 @@ class Periods {
   int64_t periods_before_faults(const PeriodStart& start) const;
   /// After how many more periods at most what a rank submits in one has ended.
   int64_t periods_until_ended(int32_t level) const;
+  /// All that the periods that it repeats have submitted.
+  bool repeats_what_has_ended(const KnownStates::Way& way, int32_t level) const;
   PeriodsLeftOut count_period(RankState& rank, const PeriodStart& start);
   void note_unfinished(const RankState& rank, LoopState& loop) const;
   void note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out);

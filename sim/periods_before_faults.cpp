@@ -28,6 +28,17 @@ int64_t Periods::periods_until_ended(int32_t level) const {
   return periods + 1;
 }
 
+// Where hosts run ahead, devices do the work of a period when its time is long over. How long that
+// takes, and whether the fault has changed by then, is known once it is done.
+bool Periods::repeats_what_has_ended(const KnownStates::Way& way, int32_t level) const {
+  const int64_t begun = world_.ranks.front().loops[static_cast<size_t>(level)].periods;
+  const int64_t first_under_way = begun - (periods_until_ended(level) - 1);
+  const auto has_ended = [first_under_way](const KnownStates::Way::Taken& taken) {
+    return taken.transition->first_number < first_under_way;
+  };
+  return std::ranges::all_of(way.before, has_ended) && std::ranges::all_of(way.cycle, has_ended);
+}
+
 std::optional<KnownStates::Way> Periods::way_before_faults(const PeriodStart& start,
                                                            const Begun& now,
                                                            const Room& room) const {
@@ -39,6 +50,9 @@ std::optional<KnownStates::Way> Periods::way_before_faults(const PeriodStart& st
         known.way(*now.state, start, room.from - now.number, most);
     if (!way || change == Time::max()) {
       return way;
+    }
+    if (!repeats_what_has_ended(*way, start.level)) {
+      return std::nullopt;
     }
     Time longest{};
     Time before{};

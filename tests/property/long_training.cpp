@@ -251,6 +251,15 @@ std::string fault(const LongTraining& training, bool on_gpus) {
   return one_of(faults);
 }
 
+// Some ranks have fewer batches: the others wait for them in the end.
+void perhaps_divide_unevenly(LongTraining& training) {
+  if (*rc::gen::element(true, true, true, true, true, false)) {
+    return;
+  }
+  training.own_size = one_of({"1 + rank % 2", "2 - rank % 2", "1 + rank"});
+  training.loader += one_of({"", ", sampler: unrepeated"});
+}
+
 void meet_faults(LongTraining& training, bool on_gpus) {
   const std::string one = fault(training, on_gpus);
   const std::string other = *rc::gen::element(true, false) ? ", " + fault(training, on_gpus) : "";
@@ -269,8 +278,8 @@ std::string LongTraining::text(bool all_steps) const {
       "trainer: {{accelerator: {}, devices: {}, strategy: {}, max_epochs: {}{}}}\n"
       "{}{}"
       "verify: {{numerics: false, all_steps: {}}}\n",
-      cluster, layers, samples, batch, loader, validation, accelerator, ranks, strategy, epochs,
-      trainer, program, more, all_steps);
+      cluster, layers, samples, own_size.empty() ? std::to_string(batch) : own_size, loader,
+      validation, accelerator, ranks, strategy, epochs, trainer, program, more, all_steps);
 }
 
 std::ostream& operator<<(std::ostream& out, const LongTraining& training) {
@@ -317,6 +326,7 @@ rc::Gen<LongTraining> long_trainings() {
     } else if (on_gpus && *rc::gen::element(true, false)) {
       count_steps(training);
     }
+    perhaps_divide_unevenly(training);
     if (*rc::gen::element(true, false, false) && training.more.empty()) {
       training.more = "lr_scheduler: " + schedulers() + "\n";
     }

@@ -23,9 +23,9 @@ RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
     : training_(training),
       schedule_(schedule),
       windows_(training, 0, {schedule.window, steps_most(training.program().trainer, 1), 0}),
-      decided_(decisions, batches_in_step(training.program().train.front())) {
-  const bool tells_of_passes =
-      decisions.empty() || batches_in_step(training.program().train.front());
+      ranks_in_step_(batches_in_step(training.program().train.front())),
+      decided_(decisions, ranks_in_step_) {
+  const bool tells_of_passes = decisions.empty() || ranks_in_step_;
   if (!tells_of_passes) {
     windows_.forget_where_not_alike();
   }
@@ -128,9 +128,12 @@ int64_t RepeatedBatches::left_out(int64_t number) {
   const bool was_alike = next_different(before) >= number && !decided_.is_break(number / length);
   const int64_t next_break = decided_.next_break(number / length);
   const int64_t kept = windows_before_kept(training_);
-  const int64_t next = kept < schedule_.batches
-                           ? std::min(next_different(number), number + kept * length)
-                           : next_different(number);
+  int64_t next = kept < schedule_.batches
+                     ? std::min(next_different(number), number + kept * length)
+                     : next_different(number);
+  if (!ranks_in_step_) {  // what others do in their windows follows from their own numbers
+    next = std::min(next, number + alike_from(0) * length);
+  }
   const bool breaks_first = next_break < next / length;
   return windows_.left_out(number, was_alike, breaks_first ? next_break * length : next, *this);
 }

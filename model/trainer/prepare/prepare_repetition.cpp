@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/loop/repeated_loop.hpp"
 #include "model/trainer/prepare/counted_names.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
@@ -276,8 +277,30 @@ Repetition repetition_of(const TrainingProgram& program) {
   return repetition;
 }
 
+namespace {
+
+// What a server does in a period of rank 0 follows from what other workers do then, each of which
+// may be at another place of an epoch of its own.
+bool serves_out_of_step(const TrainingProgram& program, const RunOptions& options) {
+  if (program.train.empty() || std::ranges::all_of(program.train, batches_in_step)) {
+    return false;
+  }
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    if (!program.membership(place_of(options, rank)).runs_trainer) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 void take_repetition(Preparation& preparation, TrainingProgram& program) {
   program.repetition = repetition_of(program);
+  if (program.repetition.batches && serves_out_of_step(program, preparation.options)) {
+    program.repetition.batches = program.repetition.epochs = false;
+    program.repetition.why_not = "workers of a parameter server have different numbers of batches";
+  }
   preparation.repetition = program.repetition;
 }
 

@@ -309,9 +309,9 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   const Numerics numerics = numerics_of(preparation, *program, world);
   take_numerics(numerics, *program);
   find_names_used(*program);
-  take_repetition(preparation, *program);
   add_sites_of(*entry, program->plan, preparation.sites);
   take_entry(*entry, *program);
+  take_repetition(preparation, *program);
   take_world(preparation, world, *program);
   take_traits(preparation, world, numerics.carried, *program);
   check_trainable(preparation, *program);

@@ -13,7 +13,7 @@ StateWords words(int64_t number) {
 }
 
 KnownStates::Transition transition(std::vector<int64_t> kinds, size_t to, bool is_proven = true) {
-  return {std::move(kinds), to, 0, {}, 5_us, false, is_proven};
+  return {std::move(kinds), to, 0, 0, {}, 5_us, false, is_proven};
 }
 
 class Kinds final : public PeriodKinds {
