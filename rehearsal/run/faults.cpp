@@ -350,6 +350,23 @@ void FaultPlan::add_to(sim::SimulationOptions& simulation) const {
   }
 }
 
+// A rank that another one runs for suffers the same faults.
+void FaultPlan::keep_those_that_run(const RankClasses& classes) {
+  std::erase_if(stragglers, [&](const auto& each) { return !classes.is_first(each.rank); });
+  std::erase_if(planned, [&](const auto& each) { return !classes.is_first(each.first); });
+}
+
+void FaultPlan::add_struck(const RankClasses& classes,
+                           std::set<std::pair<int32_t, int32_t>>& struck) const {
+  for (const auto& [number, rank] : expected) {
+    const bool has_rank = rank >= 0;
+    if (has_rank &&
+        struck.contains({number, classes.first(classes.of(static_cast<size_t>(rank)))})) {
+      struck.emplace(number, rank);
+    }
+  }
+}
+
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world) {
   FaultPlan plan;
   int32_t number = 0;
@@ -357,6 +374,9 @@ FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, 
     Planner(fault, number++, preparation, world, plan).add();
   }
   note_missing_values(scenario, preparation, plan);
+  if (preparation.options.classes) {
+    plan.keep_those_that_run(*preparation.options.classes);
+  }
   return plan;
 }
 

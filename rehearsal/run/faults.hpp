@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/cluster/topology.hpp"
+#include "model/program/rank_classes.hpp"
 #include "model/trainer/prepare/prepare.hpp"
 #include "properties/rank_set.hpp"
 #include "rehearsal/world.hpp"
@@ -39,6 +40,9 @@ struct FaultPlan {
 
   /// Those that a simulated world injects by itself, and when its costs change.
   void add_to(sim::SimulationOptions& simulation) const;
+  /// Leaves out what strikes ranks that others run for, and adds it to what has struck.
+  void keep_those_that_run(const RankClasses& classes);
+  void add_struck(const RankClasses& classes, std::set<std::pair<int32_t, int32_t>>& struck) const;
 };
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world);
 

@@ -340,6 +340,9 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, Fold
     return run;
   }
   run.preparation.sites.merge(faults.sites);
+  if (run.preparation.options.classes) {
+    faults.add_struck(*run.preparation.options.classes, run.result.struck_faults);
+  }
   run.unstruck = notes_on_unstruck(scenario, faults, run.result, servers_of(run));
   add_problems(run, run.unstruck);
   run.free_choices = std::move(exploration.taken);

@@ -86,6 +86,7 @@ bool leaves_steps_out(const cli::OneRun& run) {
 void expect_same_end(const cli::OneRun& run, const cli::OneRun& of_all) {
   RC_ASSERT(run.result.total_time == of_all.result.total_time);
   RC_ASSERT(run.result.hung == of_all.result.hung);
+  RC_ASSERT(run.result.struck_faults == of_all.result.struck_faults);
   for (int32_t rank = 0; rank < of_all.result.journal->ranks(); ++rank) {
     const auto at = static_cast<size_t>(rank);
     RC_ASSERT(run.result.ends[at].kind == of_all.result.ends[at].kind);
@@ -170,6 +171,9 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
     RC_ASSERT(of_all.preparation.options.classes == nullptr);
     const bool is_folded = run.preparation.options.classes != nullptr;
     distribution.count(is_folded ? "some run for others" : "each runs");
+    if (is_folded && wide.text.find("faults") != std::string::npos) {
+      distribution.count("some run for others beside faults");
+    }
     if (cli::ran_out_of_memory(of_all)) {
       distribution.count(is_folded ? "out of memory, folded" : "out of memory");
     }

@@ -6,6 +6,8 @@
 #include <ostream>
 #include <vector>
 
+#include "tests/property/slow_ranks.hpp"
+
 namespace lockstep::test {
 
 namespace {
@@ -269,14 +271,14 @@ WideCase wide_training(int first_kind, int end_kind) {
       "MSELoss}}\n"
       "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
       "trainer: {{accelerator: gpu, devices: {}{}, strategy: {}, max_epochs: {}{}}}\n"
-      "{}{}",
+      "{}{}{}",
       way.lightning, nodes, memory, way.optimizer, hidden,
       has_neighbours ? "ReLU" : one_of({"ReLU", fmt::format("{{BatchNorm1d: {}}}", hidden)}),
       hidden, std::max(samples, 1), own_size.empty() ? fmt::to_string(batch) : own_size, loader,
       validation, devices, way.by_horovodrun ? "" : fmt::format(", num_nodes: {}", nodes),
       way.strategy, *rc::gen::inRange(1, 4), trainer,
       way.by_horovodrun ? horovodrun_of({nodes, devices}) : "",
-      program.empty() ? "" : "program: " + program + "\n")};
+      program.empty() ? "" : "program: " + program + "\n", drawn_slow_ranks(ranks, true))};
 }
 
 // Tensor ranks of a stage on one node, of which most do the same.
@@ -326,12 +328,14 @@ WideCase wide_megatron() {
       "      sequence_parallel: {}\n"
       "      micro_batch_size: 1\n"
       "      global_batch_size: {}\n"
-      "      ddp: {{use_distributed_optimizer: {}, overlap_grad_reduce: {}, bucket_size: 3000}}\n",
+      "      ddp: {{use_distributed_optimizer: {}, overlap_grad_reduce: {}, bucket_size: 3000}}\n"
+      "{}",
       one_of({"dgx-a100", "dgx-h100", "dgx-h100"}), nodes,
       one_of({"Adam: {lr: 0.01}", "SGD: {lr: 0.1}"}), 2 * stages, one_of({"", ", tied_to: wte"}),
       of_replica * replicas * steps, of_replica, devices, nodes, *rc::gen::inRange(1, 3),
       one_of({"0.0", "0.5"}), tensor_ranks, stages, context_ranks, one_of({"true", "false"}),
-      of_replica * replicas, one_of({"true", "false"}), one_of({"true", "false"}))};
+      of_replica * replicas, one_of({"true", "false"}), one_of({"true", "false"}),
+      drawn_slow_ranks(nodes * devices, true))};
 }
 
 WideCase wide_bare_program() {
@@ -357,8 +361,8 @@ WideCase wide_bare_program() {
   return {
       fmt::format("version: 1\n"
                   "cluster: {{ranks: {}, network: {{bandwidth: 10 GB/s, latency: 3 us}}}}\n"
-                  "program: {{main: [{{repeat: {}, do: [{}]}}, synchronize: null]}}\n",
-                  ranks, *rc::gen::inRange(1, 4), list)};
+                  "program: {{main: [{{repeat: {}, do: [{}]}}, synchronize: null]}}\n{}",
+                  ranks, *rc::gen::inRange(1, 4), list, drawn_slow_ranks(ranks, false))};
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Which ranks do the same, as far as the scenario says: a simulation runs one of each such class.
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,83 +15,11 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/alike_units.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
-#include "model/user_program/rank_names.hpp"
+#include "model/trainer/prepare/rank_differences.hpp"
 
 namespace lockstep {
 
 namespace {
-
-constexpr auto names_of_places =
-    std::to_array<std::string_view>({"rank", "local_rank", "node_rank", "is_global_zero"});
-
-bool names_place(const Expression& expression) {
-  return std::ranges::any_of(expression.names(), [](const std::string& name) {
-    return std::ranges::find(names_of_places, name) != names_of_places.end();
-  });
-}
-
-/// The names of a rank's place, and no others.
-class PlaceNames final : public Environment {
- public:
-  explicit PlaceNames(const Place& place) : place_(place) {}
-  std::optional<Value> lookup(std::string_view name) override { return name_of_rank(name, place_); }
-  double random(const SourcePlace&) override { return 0; }
-  bool unknown(const SourcePlace&) override { return false; }
-
- private:
-  const Place& place_;
-};
-
-/// What ranks may differ by.
-class Differences {
- public:
-  /// True until something was added that is not known before the run.
-  bool known() const { return known_; }
-  const std::vector<Expression>& expressions() const { return expressions_; }
-
-  void add(const Expression& expression) {
-    if (expression.uses_random() || expression.uses_unknown()) {
-      known_ = false;
-    } else if (names_place(expression)) {
-      known_ = known_ && depends_on_place_alone(expression);
-      expressions_.push_back(expression);
-    }
-  }
-  void add(const std::optional<Expression>& expression) {
-    if (expression) {
-      add(*expression);
-    }
-  }
-  /// Adds the rank that a call names: it may need what the others do not.
-  void add_root(const Given<Expression>& rank) {
-    if (!rank) {
-      return;
-    }
-    PlaceNames names((Place()));
-    try {
-      const Value root = rank->value.is_constant() ? evaluate(rank->value, names) : Value();
-      known_ = known_ && root.kind() == Value::Kind::integer;
-      if (known_) {
-        roots_.insert(root.integer());
-      }
-    } catch (const EvaluationError&) {
-      known_ = false;
-    }
-  }
-  const std::set<int64_t>& roots() const { return roots_; }
-
- private:
-  static bool depends_on_place_alone(const Expression& expression) {
-    PlaceNames names((Place()));
-    return std::ranges::all_of(expression.names(), [&](const std::string& name) {
-      return names.lookup(name).has_value();
-    });
-  }
-
-  bool known_ = true;
-  std::vector<Expression> expressions_;
-  std::set<int64_t> roots_;
-};
 
 /// The different values of an expression, numbered. Texts are shortened: they find, and do not
 /// decide.
@@ -138,7 +65,7 @@ struct SaidOfRanks {
 /// What a rank is by itself; null where that cannot be said.
 class RankKinds {
  public:
-  RankKinds(const RunOptions& options, const Differences& differences, const SaidOfRanks& said)
+  RankKinds(const RunOptions& options, const RankDifferences& differences, const SaidOfRanks& said)
       : options_(options),
         differences_(differences),
         said_(said),
@@ -164,14 +91,16 @@ class RankKinds {
     }
     const int64_t kind = said_.kinds.empty() ? 0 : said_.kinds[static_cast<size_t>(rank)];
     const bool is_alone = rank == 0 || differences_.roots().contains(rank);
-    return number_of(What(is_alone ? rank : -1, kind, std::move(signature)), known_);
+    return number_of(
+        What(is_alone ? rank : -1, kind, differences_.faults_of(rank), std::move(signature)),
+        known_);
   }
 
  private:
-  using What = std::tuple<int32_t, int64_t, Signature>;
+  using What = std::tuple<int32_t, int64_t, std::vector<uint32_t>, Signature>;
 
   const RunOptions& options_;
-  const Differences& differences_;
+  const RankDifferences& differences_;
   const SaidOfRanks& said_;
   std::vector<DistinctValues> values_;  ///< by expression
   Numbers<What> known_;
@@ -179,7 +108,7 @@ class RankKinds {
 
 /// What each rank is, as numbers; nothing where that of some cannot be said.
 std::optional<std::vector<uint32_t>> numbers_of_ranks(const RunOptions& options,
-                                                      const Differences& differences,
+                                                      const RankDifferences& differences,
                                                       const SaidOfRanks& said) {
   RankKinds kinds(options, differences, said);
   std::vector<uint32_t> numbers;
@@ -214,7 +143,7 @@ Neighbourhoods ranks_of_nodes(const RunOptions& options) {
 
 // Ranks of a node share its links and its host. Rank 0 makes its node one of its own.
 std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
-                                                   const Differences& differences,
+                                                   const RankDifferences& differences,
                                                    const SaidOfRanks& said) {
   const auto numbers = numbers_of_ranks(options, differences, said);
   if (!numbers) {
@@ -229,12 +158,12 @@ std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
 
 // On a network that is the same for every pair, ranks share nothing.
 std::shared_ptr<const RankClasses> classes_by_rank(const RunOptions& options,
-                                                   const Differences& differences) {
+                                                   const RankDifferences& differences) {
   auto numbers = numbers_of_ranks(options, differences, {});
   return numbers ? if_worthwhile(RankClasses(*std::move(numbers))) : nullptr;
 }
 
-void add_program(const ProgramSpec& program, Differences& differences) {
+void add_program(const ProgramSpec& program, RankDifferences& differences) {
   for_each_statement(program, [&](const Statement& statement) {
     for_each_expression(statement,
                         [&](const Expression& expression) { differences.add(expression); });
@@ -243,13 +172,24 @@ void add_program(const ProgramSpec& program, Differences& differences) {
   });
 }
 
+// What happens to others behind the end of a rank is not known before.
+bool slows_alone(const FaultSpec& fault) {
+  return fault.kind == FaultKind::straggler || fault.kind == FaultKind::slow_data;
+}
+
+void add_faults(const Scenario& scenario, RankDifferences& differences) {
+  for (uint32_t number = 0; number < scenario.faults.size(); ++number) {
+    differences.add_fault(scenario.faults[number], number);
+  }
+}
+
 bool may_have_classes(const Preparation& preparation, const WorldAbilities& world) {
   const Scenario& scenario = *preparation.scenario;
   const RunOptions& options = preparation.options;
   const bool asked_for_all = scenario.verify && value_or(scenario.verify->all_ranks, false);
-  return world.runs_classes && !asked_for_all && scenario.faults.empty() && !options.numerics &&
-         !preparation.values_decide && !world.attempt.store && world.attempt.nodes.empty() &&
-         options.world_size > 2;
+  return world.runs_classes && !asked_for_all && !options.numerics &&
+         std::ranges::all_of(scenario.faults, slows_alone) && !preparation.values_decide &&
+         !world.attempt.store && world.attempt.nodes.empty() && options.world_size > 2;
 }
 
 // What is given may be logged, and differs from sample to sample; what is drawn where nothing is
@@ -301,7 +241,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
       !program.arguments_of_ranks.empty() || !program.plans_of_ranks.empty()) {
     return nullptr;
   }
-  Differences differences;
+  RankDifferences differences;
   for (const auto* loaders :
        {&program.train, &program.validation, &program.test, &program.predict}) {
     for (const LoaderSettings& loader : *loaders) {
@@ -318,6 +258,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   if (preparation.scenario->program) {
     add_program(*preparation.scenario->program, differences);
   }
+  add_faults(*preparation.scenario, differences);
   if (!differences.known()) {
     return nullptr;
   }
@@ -366,8 +307,9 @@ std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& prep
   const ClusterSpec& cluster = *preparation.scenario->cluster;
   const bool has_nodes = cluster.preset || cluster.nodes || cluster.gpus ||
                          !preparation.options.ranks_of_nodes.empty();
-  Differences differences;
+  RankDifferences differences;
   add_program(*preparation.scenario->program, differences);
+  add_faults(*preparation.scenario, differences);
   const bool is_decided = is_decided_by_values(*preparation.scenario->program);
   if (!may_have_classes(preparation, world) || has_nodes || is_decided || !differences.known()) {
     return nullptr;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/program/journal.hpp"
+#include "rehearsal/measure/step_ends.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 namespace lockstep::cli::left_out_steps_test {
@@ -154,6 +155,87 @@ TEST_CASE("steps before and behind the beginning and the end of a fault are left
     CHECK(some.results.prediction.total_time == all.results.prediction.total_time);
     CHECK(some.run.result.struck_faults == all.run.result.struck_faults);
   }
+}
+
+// 80 samples on two ranks: 40 batches of one on rank 0, 20 batches of two on rank 1.
+TEST_CASE("no steps are left out behind the last batch of the rank that has the fewest") {
+  const auto uneven = [](const char* all_steps) {
+    return predicted(
+        "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+        "model: {input: [6], layers: [{Linear: [6, 3]}], loss: MSELoss}\n"
+        "data: {train: {samples: 80, batch_size: 1 + rank % 2}}\n"
+        "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1}\n"
+        "verify: {numerics: false, all_steps: " +
+        std::string(all_steps) + "}\n");
+  };
+  const Rehearsal some = uneven("false");
+  const Rehearsal all = uneven("true");
+  REQUIRE(all.run.result.hung);
+  REQUIRE(some.run.result.hung);
+  CHECK_FALSE(some.run.result.journal->repeated.empty());
+  CHECK(count_steps(steps_of(*all.run.result.journal, 1)) == 20);
+  CHECK(count_steps(steps_of(*some.run.result.journal, 1)) == 20);
+  REQUIRE_FALSE(some.findings.empty());
+  CHECK(some.findings.front().title == all.findings.front().title);
+  CHECK(some.findings.front().call == all.findings.front().call);
+}
+
+// The host is 340 us ahead of the device when the slow time of 120 us ends.
+TEST_CASE("a host that runs ahead repeats no step whose work a fault has not left yet") {
+  const auto ends_of_steps = [](const char* all_steps) {
+    const Rehearsal slow = predicted(
+        "version: 1\ncluster: {preset: cpu}\n"
+        "model: {input: [6], layers: [{Linear: [6, 9]}, ReLU, {Linear: [9, 5]}, {Linear: [5, 3]}], "
+        "loss: MSELoss}\n"
+        "data: {train: {samples: 24, batch_size: 1}}\n"
+        "trainer: {accelerator: cpu, devices: 1, max_epochs: 17, log_every_n_steps: 7}\n"
+        "program: {training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}]}\n"
+        "faults: [{straggler: {slowdown: 40, rank: 0, at: 7000 us, for: 120 us}}]\n"
+        "verify: {numerics: false, all_steps: " +
+        std::string(all_steps) + "}\n");
+    const Journal& journal = *slow.run.result.journal;
+    const std::vector<StepMark> steps = steps_of(journal, 0);
+    const auto repeated = journal.repeated.empty()
+                              ? std::span<const RepeatedRows>()
+                              : std::span<const RepeatedRows>(journal.repeated.front());
+    std::vector<std::optional<Time>> ends;
+    for (int64_t step = 0; step < count_steps(steps); ++step) {
+      ends.push_back(end_of_step(repeated, steps, step));
+    }
+    return ends;
+  };
+  const auto ends = ends_of_steps("false");
+  CHECK(ends.size() == 408);
+  CHECK(ends == ends_of_steps("true"));
+}
+
+TEST_CASE("a rank that is slow is one of its own, and others still run for all that are not") {
+  const auto slow = [](const char* faults, const char* all_ranks) {
+    return predicted(
+        "version: 1\ncluster: {preset: dgx-a100, nodes: 8}\n"
+        "model: {input: [6], layers: [{Linear: [6, 3]}], loss: MSELoss}\n"
+        "data: {train: {batches: 5, batch_size: 2}}\n"
+        "trainer: {accelerator: gpu, devices: 8, num_nodes: 8, strategy: ddp, max_epochs: 1}\n"
+        "faults: [" +
+        std::string(faults) + "]\nverify: {numerics: false, all_steps: true, all_ranks: " +
+        std::string(all_ranks) + "}\n");
+  };
+  for (const auto& [faults, struck] : std::vector<std::pair<const char*, size_t>>{
+           {"{straggler: {rank: 37, slowdown: 1000}}", 1},
+           {"{straggler: {ranks: [21, 37], slowdown: 1000, at: step 2}}", 2},
+           {"{straggler: {ranks: all, slowdown: 1000}}", 64}}) {
+    CAPTURE(faults);
+    const Rehearsal some = slow(faults, "false");
+    const Rehearsal all = slow(faults, "true");
+    CHECK(some.results.prediction.simulated_ranks < 16);
+    CHECK(all.results.prediction.simulated_ranks == 64);
+    CHECK(some.results.prediction.total_time == all.results.prediction.total_time);
+    CHECK(some.run.result.struck_faults == all.run.result.struck_faults);
+    CHECK(some.run.result.struck_faults.size() == struck);
+  }
+  const Rehearsal even = slow("", "false");
+  const Rehearsal uneven = slow("{straggler: {rank: 37, slowdown: 1000}}", "false");
+  CHECK(uneven.results.prediction.total_time > even.results.prediction.total_time);
 }
 
 }  // namespace
