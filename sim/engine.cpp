@@ -106,6 +106,9 @@ void Engine::run(const ProgramOfRank& program) {
   for (uint64_t handled = 1; !must_stop(handled) && ranks_differ_.empty() && !ends_; ++handled) {
     if (!agenda_.empty()) {
       handle(agenda_.pop());
+      if (threads_.is_endless(agenda_, ranks.size() * 2)) {
+        break;
+      }
       continue;
     }
     const std::optional<Transfer> held =

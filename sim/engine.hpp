@@ -18,6 +18,7 @@
 #include "sim/shared_links.hpp"
 #include "sim/shared_results.hpp"
 #include "sim/simulation_options.hpp"
+#include "sim/thread_watch.hpp"
 #include "sim/transfers.hpp"
 
 namespace lockstep::sim {
@@ -122,6 +123,7 @@ class Engine {
   uint64_t roundings_ = 0;  ///< drawn, of SimulationOptions::rounds_otherwise
   LaunchLimit launch_limit_;
   Agenda agenda_;
+  ThreadWatch threads_;
   InFlight in_flight_;
   Communicators communicators_;
   Collectives collectives_;

@@ -26,6 +26,9 @@ void Engine::resume(RankState& rank, LaneState& lane, Time time) {
     rank.end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
     return;
   }
+  if (lane.lane.id().value == 0) {
+    threads_.program_goes_on();
+  }
   lane.host = std::max(lane.host, time);
   lane.waiting = false;
   lane.awaited.clear();

@@ -197,6 +197,22 @@ TEST_CASE("a promise waits for the lanes that have not ended") {
         "rank 0 waits forever in all_gather: rank 1 went on: its message was lost");
 }
 
+TEST_CASE("a program may wait forever for a thread that goes on without end") {
+  JournalBuilder journal(1);
+  const LaneId background{1};
+  const SiteId site = journal.site("barrier", 5);
+  const Ticket promise = journal.promise(0);
+  const Ticket slept =
+      journal.op(0, JournalBuilder::collective(OpKind::barrier, site), {}, Outcome::ok, background);
+  journal.settle(0, slept, background);
+  journal.stuck(0, {slept}, background);  // that has ended: the thread is about to go on
+  journal.settle(0, promise);
+  journal.stuck(0, {promise});
+  const auto findings = no_deadlock(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title == "rank 0 waits forever for a signal: rank 0 does not give it");
+}
+
 TEST_CASE("a thousand ranks that send in a ring before they receive are one finding") {
   constexpr int32_t ranks = 1000;
   JournalBuilder journal(ranks);
