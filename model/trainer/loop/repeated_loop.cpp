@@ -11,7 +11,10 @@ bool passes_are_alike(const TrainingProgram& program) {
 }
 
 bool batches_in_step(const LoaderSettings& loader) {
-  return !loader.batches && !loader.batch_size_of_rank && loader.sampler != SamplerKind::unrepeated;
+  if (loader.batches) {
+    return loader.batches->is_constant();
+  }
+  return !loader.batch_size_of_rank && loader.sampler != SamplerKind::unrepeated;
 }
 
 int64_t steps_most(const TrainerSettings& settings, int64_t steps) {

@@ -106,7 +106,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
 /// Where ranks compute layers together, the program's network becomes what a rank has of it. False
 /// where it cannot be cut, which is a problem.
 bool cut_network(Preparation& preparation, const StrategyEntry& entry, TrainingProgram& program);
-/// Adds the reason where it may not, behind `on`.
+/// Else adds the reason, with `on` (a rank, or nothing) in front of it.
 bool may_be_cut(Preparation& preparation, const CutNetwork& cut, const std::string& on);
 /// Makes the strategy, to know it. False where it cannot take its arguments, which is a problem.
 bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
@@ -139,9 +139,8 @@ std::shared_ptr<const GivenSamples> prepare_samples(Preparation& preparation,
                                                     const LoaderSpec& spec,
                                                     const LoaderSettings& settings,
                                                     const Network& network);
-/// What repeats, as far as the scenario says; needs all of the above.
-Repetition repetition_of(const TrainingProgram& program);
-/// Sets it, for the program and for what the output says of it.
+/// What repeats, as far as the scenario says, for the program and for what the output says of it;
+/// needs all of the above, and which ranks run a trainer.
 void take_repetition(Preparation& preparation, TrainingProgram& program);
 /// Whether the operations of the training may depend on losses, outputs, or what was communicated:
 /// a statement or callback looks at values. False is a proof, true is none.

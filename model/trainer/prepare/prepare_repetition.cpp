@@ -249,13 +249,31 @@ bool values_decide(const TrainingProgram& program) {
          (program.scenario->program && is_decided_by_values(*program.scenario->program));
 }
 
-Repetition repetition_of(const TrainingProgram& program) {
+namespace {
+
+// What a server does in a period of rank 0 follows from what other workers do then, each of which
+// may be at another place of an epoch of its own.
+bool serves_out_of_step(const TrainingProgram& program, const RunOptions& options) {
+  if (program.train.empty() || std::ranges::all_of(program.train, batches_in_step)) {
+    return false;
+  }
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    if (!program.membership(place_of(options, rank)).runs_trainer) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Repetition repetition_of(const TrainingProgram& program, const RunOptions& options) {
   Repetition repetition;
   const std::optional<VerifySpec>& verify = program.scenario->verify;
   if (verify && value_or(verify->all_steps, false)) {
     repetition.why_not = "`verify.all_steps` is true";
   } else if (program.plan.numerics) {
     repetition.why_not = "values are computed";
+  } else if (serves_out_of_step(program, options)) {
+    repetition.why_not = "workers of a parameter server may have different numbers of batches";
   } else {
     repetition.why_not = monitoring_scheduler(program, SchedulerInterval::step);
   }
@@ -277,30 +295,10 @@ Repetition repetition_of(const TrainingProgram& program) {
   return repetition;
 }
 
-namespace {
-
-// What a server does in a period of rank 0 follows from what other workers do then, each of which
-// may be at another place of an epoch of its own.
-bool serves_out_of_step(const TrainingProgram& program, const RunOptions& options) {
-  if (program.train.empty() || std::ranges::all_of(program.train, batches_in_step)) {
-    return false;
-  }
-  for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    if (!program.membership(place_of(options, rank)).runs_trainer) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 void take_repetition(Preparation& preparation, TrainingProgram& program) {
-  program.repetition = repetition_of(program);
-  if (program.repetition.batches && serves_out_of_step(program, preparation.options)) {
-    program.repetition.batches = program.repetition.epochs = false;
-    program.repetition.why_not = "workers of a parameter server have different numbers of batches";
-  }
+  program.repetition = repetition_of(program, preparation.options);
   preparation.repetition = program.repetition;
 }
 

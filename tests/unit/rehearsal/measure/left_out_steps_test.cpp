@@ -180,6 +180,30 @@ TEST_CASE("no steps are left out behind the last batch of the rank that has the 
   CHECK(some.findings.front().call == all.findings.front().call);
 }
 
+// A number that names no rank is the same on all, under servers, too.
+TEST_CASE("steps are left out where the loader says how many batches there are") {
+  for (const char* strategy : {"ddp", "{ParameterServerStrategy: {mode: sync, servers: 1}}"}) {
+    CAPTURE(strategy);
+    const auto counted = [strategy](const char* all_steps) {
+      return predicted(
+          "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+          "model: {input: [6], layers: [{Linear: [6, 3]}], loss: MSELoss}\n"
+          "data: {train: {batches: 300, batch_size: 2}}\n"
+          "trainer: {accelerator: gpu, devices: 3, strategy: " +
+          std::string(strategy) +
+          ", max_epochs: 2, log_every_n_steps: 7}\n"
+          "program: {training_step: [forward, {log: {name: loss, value: loss}}]}\n"
+          "verify: {numerics: false, all_steps: " +
+          std::string(all_steps) + "}\n");
+    };
+    const Rehearsal some = counted("false");
+    const Rehearsal all = counted("true");
+    CHECK(some.results.prediction.simulated_steps < 60);
+    CHECK(all.results.prediction.simulated_steps == 600);
+    CHECK(some.results.prediction.total_time == all.results.prediction.total_time);
+  }
+}
+
 // The host is 340 us ahead of the device when the slow time of 120 us ends.
 TEST_CASE("a host that runs ahead repeats no step whose work a fault has not left yet") {
   const auto ends_of_steps = [](const char* all_steps) {
