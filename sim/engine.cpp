@@ -106,7 +106,7 @@ void Engine::run(const ProgramOfRank& program) {
   for (uint64_t handled = 1; !must_stop(handled) && ranks_differ_.empty() && !ends_; ++handled) {
     if (!agenda_.empty()) {
       handle(agenda_.pop());
-      if (threads_.is_endless(agenda_, ranks.size() * 2)) {
+      if (thread_watch_.is_endless(agenda_, ranks.size())) {
         break;
       }
       continue;

@@ -123,7 +123,7 @@ class Engine {
   uint64_t roundings_ = 0;  ///< drawn, of SimulationOptions::rounds_otherwise
   LaunchLimit launch_limit_;
   Agenda agenda_;
-  ThreadWatch threads_;
+  ThreadWatch thread_watch_;
   InFlight in_flight_;
   Communicators communicators_;
   Collectives collectives_;

@@ -27,7 +27,7 @@ void Engine::resume(RankState& rank, LaneState& lane, Time time) {
     return;
   }
   if (lane.lane.id().value == 0) {
-    threads_.program_goes_on();
+    thread_watch_.program_goes_on();
   }
   lane.host = std::max(lane.host, time);
   lane.waiting = false;

@@ -17,11 +17,11 @@ class ThreadWatch {
     events_ = 0;
     pending_until_.reset();
   }
-  /// Another event has been handled; `lanes` counts programs and threads. True: so many that all
-  /// threads could have told each other of a round many times over, twice, and everything that was
-  /// pending then has happened, without any program going on.
-  bool is_endless(const Agenda& agenda, uint64_t lanes) {
-    if (++events_ < fewest || events_ < fewest + each_pair * lanes * lanes) [[likely]] {
+  /// Another event of a world of so many ranks has been handled. True: so many that the threads of
+  /// all ranks could have told each other of a round many times over, twice, and everything that
+  /// was pending then has happened, without any program going on.
+  bool is_endless(const Agenda& agenda, uint64_t ranks) {
+    if (++events_ < fewest || events_ < fewest + each_pair * ranks * ranks) [[likely]] {
       return false;
     }
     events_ = 0;
@@ -33,7 +33,7 @@ class ThreadWatch {
 
  private:
   static constexpr uint64_t fewest = 100'000;
-  static constexpr uint64_t each_pair = 64;
+  static constexpr uint64_t each_pair = 256;
 
   uint64_t events_ = 0;
   std::optional<Time> pending_until_;
