@@ -154,18 +154,18 @@ Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& response
   responses.insert(responses.end(), ready.begin(), ready.end());
 }
 
-// A damaged list must not be carried out: this rank has asked for what is answered.
+// A damaged list must not be carried out: this rank has asked for what is answered, or has joined,
+// and then gives zeros to what others reduce.
 void Negotiator::expect_fitting(const TensorResponse& response) const {
   const TensorName& name = response.request.name;
-  const bool is_join = name.kind == RequestKind::join;
+  const bool has_error = response.error != TensorResponse::Error::none;
+  const bool is_gathered = name.kind == RequestKind::all_gather;
   const auto own = std::ranges::find_if(
       pending_, [&](int64_t number) { return queue_.at(number).request.name == name; });
-  bool fits = has_joined_;  // it helps others, then, with zeros
-  if (!is_join && own != pending_.end()) {
-    const bool is_gathered = name.kind == RequestKind::all_gather;
-    fits = response.error != TensorResponse::Error::none ||
-           (fit_together(queue_.at(*own).request, response.request) &&
-            (!is_gathered || response.parts.size() == members_.size()));
+  bool fits = has_joined_ && (has_error || (!is_gathered && name.kind != RequestKind::broadcast));
+  if (name.kind != RequestKind::join && own != pending_.end()) {
+    fits = has_error || (fit_together(queue_.at(*own).request, response.request) &&
+                         (!is_gathered || response.parts.size() == members_.size()));
   }
   if (!fits) {
     throw DamagedMessage();
