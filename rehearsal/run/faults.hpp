@@ -40,8 +40,9 @@ struct FaultPlan {
 
   /// Those that a simulated world injects by itself, and when its costs change.
   void add_to(sim::SimulationOptions& simulation) const;
-  /// Leaves out what strikes ranks that others run for, and adds it to what has struck.
+  /// Leaves out faults of ranks that others run for.
   void keep_those_that_run(const RankClasses& classes);
+  /// Adds those to the faults that struck, where the same has struck the rank that runs for them.
   void add_struck(const RankClasses& classes, std::set<std::pair<int32_t, int32_t>>& struck) const;
 };
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world);
