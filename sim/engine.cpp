@@ -58,7 +58,8 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
     make_rank(index);
   }
   for (const auto& [rank, time] : simulation.lost_ranks) {
-    Time& lost_at = ranks[static_cast<size_t>(rank)].lost_at;
+    const auto at = static_cast<size_t>(rank);
+    Time& lost_at = ranks[classes == nullptr ? at : classes->of(at)].lost_at;
     lost_at = std::min(lost_at, time);
   }
 }

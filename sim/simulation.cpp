@@ -25,6 +25,58 @@ void share_largest_gradient(std::span<UpdateSensitivities> of_ranks) {
   }
 }
 
+// Adds the lanes of the rank that wait forever.
+RankEnd end_of_rank(Engine& engine, const RankState& rank, RunResult& result) {
+  const auto number = static_cast<int32_t>(rank.place.rank.value);
+  RankEnd end = rank.end;
+  const bool ended = end.kind == RankEnd::Kind::finished || end.kind == RankEnd::Kind::failed;
+  if (rank.broken && ended) {
+    end = *rank.broken;
+  }
+  for (const auto& lane : rank.lanes) {
+    if (end.kind == RankEnd::Kind::lost || !engine.stuck(rank, *lane)) {
+      continue;
+    }
+    if (rank.lost_at != Time::max()) {
+      // It waits forever, so its end comes while it does.
+      end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
+      continue;
+    }
+    result.hung = true;
+    if (!lane->holds.empty()) {
+      const Hold& hold = lane->holds.front();
+      result.waiting.push_back({number, lane->lane.id(), Until::all, {hold.until}});
+      if (result.journal) {
+        result.journal->lane(number, lane->lane.id()).truncate(hold.rows);
+      }
+    } else {
+      result.waiting.push_back({number, lane->lane.id(), lane->until, lane->awaited});
+    }
+    if (lane->lane.id().value == 0) {
+      end.kind = RankEnd::Kind::stuck;
+      end.message = "waits forever";
+    }
+  }
+  return end;
+}
+
+/// Who waits with the rank that runs for them, in order of the ranks.
+std::vector<WaitingLane> waiting_of_all(const std::vector<WaitingLane>& waiting,
+                                        const RankClasses& classes) {
+  std::vector<std::vector<const WaitingLane*>> of_class(classes.size());
+  for (const WaitingLane& lane : waiting) {
+    of_class[classes.of(static_cast<size_t>(lane.rank))].push_back(&lane);
+  }
+  std::vector<WaitingLane> all;
+  for (size_t rank = 0; rank < classes.ranks(); ++rank) {
+    for (const WaitingLane* const lane : of_class[classes.of(rank)]) {
+      all.push_back(*lane);
+      all.back().rank = static_cast<int32_t>(rank);
+    }
+  }
+  return all;
+}
+
 void end_run(Engine& engine, RunResult& result) {
   for (const int32_t number : engine.struck_links()) {
     result.struck_faults.emplace(number, -1);
@@ -58,41 +110,14 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
   result.memory = ByRank<std::map<DeviceId, DeviceMemory>>(world, options.classes);
   result.sensitivities = ByRank<UpdateSensitivities>(world, options.classes);
   for (RankState& rank : engine.ranks) {
-    const auto number = static_cast<int32_t>(rank.place.rank.value);
-    RankEnd end = rank.end;
-    const bool ended = end.kind == RankEnd::Kind::finished || end.kind == RankEnd::Kind::failed;
-    if (rank.broken && ended) {
-      end = *rank.broken;
-    }
-    for (const auto& lane : rank.lanes) {
-      if (end.kind == RankEnd::Kind::lost || !engine.stuck(rank, *lane)) {
-        continue;
-      }
-      if (rank.lost_at != Time::max()) {
-        // It waits forever, so its end comes while it does.
-        end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
-        continue;
-      }
-      result.hung = true;
-      if (!lane->holds.empty()) {
-        const Hold& hold = lane->holds.front();
-        result.waiting.push_back({number, lane->lane.id(), Until::all, {hold.until}});
-        if (result.journal) {
-          result.journal->lane(number, lane->lane.id()).truncate(hold.rows);
-        }
-      } else {
-        result.waiting.push_back({number, lane->lane.id(), lane->until, lane->awaited});
-      }
-      if (lane->lane.id().value == 0) {
-        end.kind = RankEnd::Kind::stuck;
-        end.message = "waits forever";
-      }
-    }
-    const auto at = static_cast<size_t>(number);
-    result.ends[at] = std::move(end);
+    const auto at = static_cast<size_t>(rank.place.rank.value);
+    result.ends[at] = end_of_rank(engine, rank, result);
     result.memory[at] = rank.buffers->memory();
     result.sensitivities[at] = std::move(rank.sensitivities);
     rank.stack->tell_struck(result);
+  }
+  if (options.classes) {
+    result.waiting = waiting_of_all(result.waiting, *options.classes);
   }
   share_largest_gradient(result.sensitivities.distinct());
   end_run(engine, result);

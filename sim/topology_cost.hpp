@@ -76,6 +76,9 @@ class TopologyCommunicationCost final : public CommunicationCost {
   TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) override;
   const std::vector<BytesPerSecond>& link_capacities() const override { return capacities_; }
   void add_latency(LinkIndex link, Time latency) override;
+  /// By which its capacity is known here. Nothing is exact any more where it is one of several
+  /// links that stand for each other.
+  LinkIndex number_of(LinkId link);
   /// False once a transfer crossed some links of nodes that are alike, and not the others: then no
   /// price is right.
   bool is_exact() const { return is_exact_; }
@@ -117,7 +120,6 @@ class TopologyCommunicationCost final : public CommunicationCost {
   Time time_alone(const TransferPlan& plan) const;
   /// Of a message: each link counts once.
   using Route = TrafficPattern;
-  LinkIndex number_of(LinkId link);
   void add_drives(const NodeModel& node, int64_t nodes);
   std::optional<TrafficPattern> pattern_of_alike(const CollectiveCall& call, Shape shape);
   template <class PatternOf>

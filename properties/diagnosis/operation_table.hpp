@@ -37,6 +37,9 @@ enum class TabledOperations : uint8_t {
   /// Messages and exchanges of parts, of ranks with a journal of their own. Their tickets are not
   /// looked up.
   parts,
+  /// Those that have not completed, and whole calls that some member has not completed: of a run
+  /// without messages, or to look up tickets.
+  undone,
 };
 
 /// Operations of a run, numbered, with what they are matched with. Matching is by position:
@@ -50,10 +53,13 @@ class OperationTable {
   const Operation& operator[](size_t operation) const { return operations_[operation]; }
   bool has_messages() const { return !channels_.empty(); }
 
-  /// The operations of one ticket: several for a grouped call, none for a promise.
+  /// The operations of one ticket: several for a grouped call, none for a promise, or for what the
+  /// table has not.
   std::pair<size_t, size_t> of_ticket(int32_t rank, Ticket ticket) const;
   /// The first operation of a lane; those of the lane follow in the order of its rows.
   size_t first_of(int32_t rank, int32_t lane) const;
+  /// Whether a ticket is of an operation that the table has not because it has completed.
+  bool has_completed(int32_t rank, Ticket ticket) const;
 
   /// The ranks of a communicator.
   const RankSet& members(uint64_t communicator) const;
@@ -64,12 +70,16 @@ class OperationTable {
   static constexpr size_t none = static_cast<size_t>(-1);
 
  private:
-  struct LaneIndex {
+  /// Operations of a lane, in the order of their tickets.
+  struct LaneRange {
     size_t first = 0;
-    std::vector<size_t> by_sequence;  ///< first operation of a ticket, or none
+    size_t end = 0;
   };
-  void add_lane(int32_t rank, int32_t lane,
-                std::map<std::pair<int32_t, uint64_t>, int64_t>& positions);
+  /// By communicator.
+  using Positions = std::map<uint64_t, int64_t>;
+  void add_lane(int32_t rank, int32_t lane, Positions& positions);
+  void add_undone(const Journal& journal);
+  void add(const Operation& operation);
   void add_members(const Journal& journal);
   ChannelKey channel_of(const Operation& operation) const;
 
@@ -78,9 +88,10 @@ class OperationTable {
   const Journal* journal_;
   TabledOperations which_;
   std::vector<Operation> operations_;
-  std::vector<std::vector<LaneIndex>> lanes_;
+  std::vector<std::vector<LaneRange>> lanes_;
   std::map<uint64_t, RankSet> members_;
-  std::map<uint64_t, std::vector<std::vector<size_t>>> calls_;
+  std::map<uint64_t, std::vector<std::vector<size_t>>> calls_;  ///< from `first_calls_` on
+  Positions first_calls_;                                       ///< absent: 0
   std::map<ChannelKey, Channel> channels_;
 };
 

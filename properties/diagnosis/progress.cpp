@@ -15,6 +15,22 @@ std::pair<int32_t, StreamId> queue_of(const Operation& operation) {
   return {operation.rank, operation.row.stream};
 }
 
+// By rank with a journal of its own.
+std::map<int32_t, std::vector<Ticket>> fulfilled_promises(const Journal& journal) {
+  std::map<int32_t, std::vector<Ticket>> promises;
+  for (const int32_t rank : journal.own_ranks()) {
+    std::vector<Ticket>& own = promises[rank];
+    for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+      journal.lane(rank, lane).for_each([&own](const Row& row) {
+        if (row.row == RowKind::fulfil) {
+          own.push_back({row.sequence, LaneId{static_cast<uint16_t>(row.peer)}});
+        }
+      });
+    }
+  }
+  return promises;
+}
+
 class Replay {
  public:
   Replay(const OperationTable& table, Sends sends)
@@ -234,7 +250,8 @@ bool RunProgress::ticket_done(const OperationTable& table, int32_t rank, Ticket 
   }
   const auto [first, end] = table.of_ticket(rank, ticket);
   if (first == end) {
-    return fulfilled.contains({rank, ticket.lane.value, ticket.sequence});
+    return fulfilled.contains({rank, ticket.lane.value, ticket.sequence}) ||
+           table.has_completed(rank, ticket);
   }
   return std::all_of(done.begin() + static_cast<int64_t>(first),
                      done.begin() + static_cast<int64_t>(end), [](char is) { return is != 0; });
@@ -258,15 +275,13 @@ RunProgress progress_of(const RunResult& run, const OperationTable& table) {
       state.queues[queue_of(operation)].push_back(number);
     }
   }
+  const std::map<int32_t, std::vector<Ticket>> promises = fulfilled_promises(journal);
   for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
     for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
-      const LaneId id{static_cast<uint16_t>(lane)};
-      state.lanes.push_back({rank, id, true, false, {}});
-      journal.lane(rank, lane).for_each([&](const Row& row) {
-        if (row.row == RowKind::fulfil) {
-          state.fulfilled.insert({rank, static_cast<uint16_t>(row.peer), row.sequence});
-        }
-      });
+      state.lanes.push_back({rank, LaneId{static_cast<uint16_t>(lane)}, true, false, {}});
+    }
+    for (const Ticket promise : promises.at(journal.own_rank(rank))) {
+      state.fulfilled.insert({rank, promise.lane.value, promise.sequence});
     }
   }
   for (const WaitingLane& waiting : run.waiting) {

@@ -13,7 +13,7 @@
 namespace lockstep {
 
 std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
-  const OperationTable table(*run.journal);
+  const OperationTable table(*run.journal, TabledOperations::undone);
   std::map<std::tuple<uint64_t, int64_t, std::string>, RankSet> by_call;
   for (const WaitingLane& lane : run.waiting) {
     for (const Ticket ticket : lane.tickets) {

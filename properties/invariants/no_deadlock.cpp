@@ -157,7 +157,8 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
   if (!run.hung || run.journal == nullptr) {
     return {};
   }
-  const OperationTable table(*run.journal);
+  const OperationTable table(*run.journal, sends_messages(*run.journal) ? TabledOperations::all
+                                                                        : TabledOperations::undone);
   const RunProgress progress = progress_of(run, table);
   const WaitGraph graph(table, progress);
   const WaitFindings wait_findings(run, table, graph);

@@ -211,16 +211,27 @@ class ElasticJob {
   void take_checkpoint() {
     AttemptResult& attempt = result();
     const bool whole = here().preparation.placement.traits.holds_whole_state || !servers_.empty();
-    std::shared_ptr<const SavedTraining> kept = store_->newest(whole, ranks());
+    std::shared_ptr<const SavedTraining> kept = store_->newest(whole, ranks(), classes());
     if (!kept) {
       attempt.kept_step = attempt.first_step;
       return;
     }
     of_newest_ = lineage_;
-    const std::vector<TrainedSamples> trained = store_->trained_until(kept->number);
-    of_newest_.insert(of_newest_.end(), trained.begin(), trained.end());
+    add_trained_until(kept->number);
     newest_ = std::move(kept);
     attempt.kept_step = newest_->position.global_step;
+  }
+
+  const RankClasses* classes() const { return here().preparation.options.classes.get(); }
+
+  void add_trained_until(int64_t checkpoint) {
+    for (int32_t rank = 0; rank < ranks(); ++rank) {
+      const auto at = static_cast<size_t>(rank);
+      const int32_t ran = classes() == nullptr ? rank : classes()->first(classes()->of(at));
+      for (const TrainedSamples& trained : store_->trained_until(checkpoint, ran)) {
+        of_newest_.push_back({trained.epoch, samples_of_rank(here(), at, trained.samples)});
+      }
+    }
   }
 
   bool goes_on_after(const AttemptFailure& failure) {
@@ -329,10 +340,11 @@ class ElasticJob {
         taken.push_back({0, 0, trained.samples.list()});
       }
     }
-    for (const RankLog& rank : here().preparation.log->ranks) {
-      for (const SampleUse& use : rank.samples) {
+    const ByRank<RankLog>& logs = here().preparation.log->ranks;
+    for (size_t rank = 0; rank < logs.size(); ++rank) {
+      for (const SampleUse& use : logs[rank].samples) {
         if (use.stage == "train" && use.epoch == epoch) {
-          taken.push_back({0, 0, use.samples.list()});
+          taken.push_back({0, 0, samples_of_rank(here(), rank, use.samples).list()});
         }
       }
     }

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <set>
 
 #include "io/report/checkpoint_file.hpp"
 #include "rehearsal/launch/real_run.hpp"
@@ -77,14 +76,6 @@ std::vector<SavedTraining> FolderCheckpoints::parts_of(int32_t rank) const {
     }
   }
   return parts;
-}
-
-std::vector<int32_t> FolderCheckpoints::ranks() const {
-  std::set<int32_t> ranks;
-  for (const NamedCheckpoint& checkpoint : checkpoints_in(folder_)) {
-    ranks.insert(checkpoint.rank);
-  }
-  return {ranks.begin(), ranks.end()};
 }
 
 }  // namespace lockstep::cli

@@ -17,7 +17,6 @@ class FolderCheckpoints final : public KeptCheckpoints {
  protected:
   /// Those that can be read; throws RealRunFailed where one is damaged.
   std::vector<SavedTraining> parts_of(int32_t rank) const override;
-  std::vector<int32_t> ranks() const override;
 
  private:
   std::string folder_;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "model/program/rank_classes.hpp"
 #include "model/trainer/checkpoint/checkpoint_store.hpp"
 
 namespace lockstep::cli {
@@ -13,14 +14,15 @@ namespace lockstep::cli {
 class KeptCheckpoints : public CheckpointStore {
  public:
   /// The newest that is complete: rank 0 writes everything, or each of `ranks` its part.
-  std::shared_ptr<const SavedTraining> newest(bool rank_0_writes_all, int32_t ranks) const;
-  /// What all ranks had trained on by then, in this attempt.
-  std::vector<TrainedSamples> trained_until(int64_t number) const;
+  /// `classes`: a part of the rank that ran for others stands for theirs; null: each ran.
+  std::shared_ptr<const SavedTraining> newest(bool rank_0_writes_all, int32_t ranks,
+                                              const RankClasses* classes) const;
+  /// What a rank that ran had trained on by then, in this attempt.
+  std::vector<TrainedSamples> trained_until(int64_t number, int32_t rank) const;
 
  protected:
   /// Of a rank, oldest first: at least the last two.
   virtual std::vector<SavedTraining> parts_of(int32_t rank) const = 0;
-  virtual std::vector<int32_t> ranks() const = 0;
 };
 
 /// In the memory of this process.
@@ -30,7 +32,6 @@ class MemoryCheckpoints final : public KeptCheckpoints {
 
  protected:
   std::vector<SavedTraining> parts_of(int32_t rank) const override;
-  std::vector<int32_t> ranks() const override;
 
  private:
   mutable std::mutex mutex_;

@@ -49,7 +49,7 @@ StageSamples samples_taken(const OneRun& run, std::string_view stage,
         RankSamples& pass = passes[{number, use.epoch}];
         pass.rank = number;
         pass.epoch = static_cast<int32_t>(use.epoch);
-        pass.indices = samples_of_rank(run, rank, use).list();
+        pass.indices = samples_of_rank(run, rank, use.samples).list();
       }
     }
   }

@@ -160,7 +160,6 @@ std::string Prober::why_not_affordable() const {
 
 Prober::Tried Prober::try_one(const Scenario& variant, Asked asked) const {
   RunRequest short_run{World::simulated, false, {}, request_.deadline.get()};
-  short_run.names_all_ranks = false;  // who runs out of memory does not matter
   short_run.memory_alone = asked == Asked::memory;
   short_run.folds_links = rehearsal_.run.folds_links;
   const OneRun run = run_once(variant, short_run);

@@ -52,19 +52,19 @@ std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stag
   return loader->samples->value;
 }
 
-UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use) {
+UsedSamples samples_of_rank(const OneRun& run, size_t rank, const UsedSamples& of_class) {
   const RankClasses* const classes = run.preparation.options.classes.get();
   const bool has_run =
       classes == nullptr || static_cast<size_t>(classes->first(classes->of(rank))) == rank;
   if (has_run) {
-    return use.samples;
+    return of_class;
   }
   const std::vector<int32_t>& indices = run.preparation.data_parallel_indices;
-  const std::optional<Sampler::Options> turns = use.samples.turns();
+  const std::optional<Sampler::Options> turns = of_class.turns();
   if (turns && turns->replicas == run.preparation.options.world_size) {
-    return use.samples.of_replica(static_cast<int64_t>(rank));
+    return of_class.of_replica(static_cast<int64_t>(rank));
   }
-  return use.samples.of_replica(indices.empty() ? static_cast<int64_t>(rank) : indices[rank]);
+  return of_class.of_replica(indices.empty() ? static_cast<int64_t>(rank) : indices[rank]);
 }
 
 // Of replicas that take turns nothing needs to be listed: positions below the number of samples are
@@ -111,8 +111,8 @@ std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view st
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const SampleUse& use : ranks[rank].samples) {
       if (use.stage == stage && use.epoch == epoch && use.dataloader == 0) {
-        taken.push_back(
-            {static_cast<int32_t>(rank), 0, samples_of_rank(run, rank, use).list_unshuffled()});
+        taken.push_back({static_cast<int32_t>(rank), 0,
+                         samples_of_rank(run, rank, use.samples).list_unshuffled()});
       }
     }
   }

@@ -19,14 +19,15 @@ bool has_own_batches(const LoaderSpec& loader);
 /// Samples in the data set of a stage; nothing where batches are counted instead.
 std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stage);
 
-/// How often the ranks took the samples of a stage's first loader in an epoch; nothing where they
-/// took none, or have batches of their own.
-/// What a rank used in a pass of its own: a rank for which another ran has its own samples.
-UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use);
+/// What a rank used in a pass where the rank that runs for its class used `of_class`: the same, or
+/// samples of its own.
+UsedSamples samples_of_rank(const OneRun& run, size_t rank, const UsedSamples& of_class);
 /// How ranks that take turns used the samples of one pass of each, counted and not listed; nothing:
 /// they do not, or took several passes.
 std::optional<SampleCounts> counts_of_turns(const OneRun& run, std::string_view stage,
                                             int64_t epoch, int64_t samples);
+/// How often the ranks took the samples of a stage's first loader in an epoch; nothing where they
+/// took none, or have batches of their own.
 std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage, int64_t epoch);
 
 /// Like sample_counts, for the last epoch of an evaluation.

@@ -353,6 +353,7 @@ void FaultPlan::add_to(sim::SimulationOptions& simulation) const {
 // A rank that another one runs for suffers the same faults.
 void FaultPlan::keep_those_that_run(const RankClasses& classes) {
   std::erase_if(stragglers, [&](const auto& each) { return !classes.is_first(each.rank); });
+  std::erase_if(lost_ranks, [&](const auto& each) { return !classes.is_first(each.rank); });
   std::erase_if(planned, [&](const auto& each) { return !classes.is_first(each.first); });
 }
 

@@ -54,7 +54,7 @@ std::vector<Problem> problems_of_links(const Scenario& scenario, const Cluster& 
 /// between the two ends keep `bandwidth` of their capacity; `latency` is added once a direction, on
 /// the way out of the NIC or else on the first link.
 std::vector<sim::LinkFault> slow_links(const Scenario& scenario,
-                                       const sim::TopologyCommunicationCost& communication,
+                                       sim::TopologyCommunicationCost& communication,
                                        const Cluster& cluster);
 
 /// A note for each fault that took no effect on a rank that it names. `servers` run no trainer.

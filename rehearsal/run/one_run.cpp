@@ -8,6 +8,7 @@
 #include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/run/faults.hpp"
+#include "rehearsal/run/folding.hpp"
 #include "rehearsal/run/kernels.hpp"
 #include "rehearsal/run/process_run.hpp"
 #include "rehearsal/run/run_basis.hpp"
@@ -24,13 +25,6 @@
 namespace lockstep::cli {
 
 namespace {
-
-/// What of a simulation may stand for more of its kind; false once a run found it to be wrong.
-struct Folding {
-  bool links = true;    ///< those of nodes that are alike
-  bool columns = true;  ///< of neighbours that are alike
-  bool ranks = true;
-};
 
 WorldAbilities abilities_of(const RunRequest& request, const Folding& folding) {
   WorldAbilities abilities{.faults = every_fault()};
@@ -355,34 +349,6 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, Fold
   return run;
 }
 
-// Ranks that did the same until a run went wrong differ by what went wrong, but not in memory.
-bool needs_all_ranks(const OneRun& run, const RunRequest& request) {
-  const bool end_alike = std::ranges::all_of(run.result.ends.distinct(), [](const RankEnd& end) {
-    return end.kind == RankEnd::Kind::finished || end.out_of_memory;
-  });
-  return request.names_all_ranks && (run.result.hung || !end_alike);
-}
-
-/// Whether the run is an answer; else `folding` says what may stand for more in the next one.
-/// `tried`: what might in this one.
-bool is_answer(const OneRun& run, const RunRequest& request, const Folding& tried,
-               Folding& folding) {
-  const RankClasses* const classes = run.preparation.options.classes.get();
-  if (!run.ran || classes == nullptr || !run.undecided.empty()) {
-    return true;
-  }
-  if (folding.links != tried.links || folding.columns != tried.columns) {
-    return false;
-  }
-  const bool differ = !run.result.ranks_differ.empty();
-  if (differ && classes->have_columns()) {
-    folding.columns = false;
-    return false;
-  }
-  folding.ranks = !differ && !needs_all_ranks(run, request);
-  return folding.ranks;
-}
-
 }  // namespace
 
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
@@ -390,7 +356,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   for (;;) {
     const Folding tried = folding;
     OneRun run = run_as_prepared(scenario, request, folding);
-    if (is_answer(run, request, tried, folding)) {
+    if (is_answer(run, tried, folding)) {
       run.folds_links = folding.links;
       return run;
     }

@@ -41,8 +41,6 @@ struct RunRequest {
   int32_t stands_for = 1;    ///< one device, in place of so many ranks
   bool runs_classes = true;  ///< simulated: one rank may run for all that do the same
   std::optional<int32_t> simulated_ranks_max{};  ///< simulated: with more of these nothing runs
-  /// Where that does not end well, every rank runs, so that findings can name all of them.
-  bool names_all_ranks = true;
   /// Simulated: whether every rank has enough memory is asked, and what each holds. Times are not.
   bool memory_alone = false;
   bool rounds_otherwise = false;           ///< simulated: sim::SimulationOptions

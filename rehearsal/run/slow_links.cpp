@@ -54,7 +54,7 @@ std::vector<Problem> problems_of_links(const Scenario& scenario, const Cluster& 
 }
 
 std::vector<sim::LinkFault> slow_links(const Scenario& scenario,
-                                       const sim::TopologyCommunicationCost& communication,
+                                       sim::TopologyCommunicationCost& communication,
                                        const Cluster& cluster) {
   const Topology& topology = communication.topology();
   std::vector<sim::LinkFault> faults;
@@ -80,7 +80,7 @@ std::vector<sim::LinkFault> slow_links(const Scenario& scenario,
       }
     }
     for (const auto& [link, latency] : links) {
-      faults.push_back({link.value, fault.at ? fault.at->value : Instant{},
+      faults.push_back({communication.number_of(link), fault.at ? fault.at->value : Instant{},
                         value_or(fault.duration, Time::max()), value_or(fault.bandwidth, 1.0),
                         latency, static_cast<int32_t>(number)});
     }

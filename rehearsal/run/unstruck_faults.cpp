@@ -1,6 +1,7 @@
 // Faults that took no effect, and why.
 #include <fmt/format.h>
 
+#include "properties/finding.hpp"
 #include "rehearsal/run/faults.hpp"
 
 namespace lockstep::cli {
@@ -13,7 +14,7 @@ std::string instant_text(const FaultSpec& fault) {
   }
   const Instant& at = fault.at->value;
   switch (at.kind) {
-    case Instant::Kind::time: return fmt::format(" from {} s on", seconds(at.time));
+    case Instant::Kind::time: return fmt::format(" from {} on", time_text(at.time.count()));
     case Instant::Kind::step: return fmt::format(" from step {} on", at.count);
     case Instant::Kind::epoch: return fmt::format(" from epoch {} on", at.count);
   }
@@ -105,10 +106,7 @@ std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan
   std::vector<Problem> notes;
   for (const auto& [number, ranks] : missed) {
     const FaultSpec& fault = scenario.faults[static_cast<size_t>(number)];
-    const std::string whom = ranks.front() < 0 ? std::string()
-                             : ranks.size() == 1
-                                 ? fmt::format(" on rank {}", ranks.front())
-                                 : fmt::format(" on ranks {}", fmt::join(ranks, ", "));
+    const std::string whom = ranks.front() < 0 ? std::string() : " on " + RankSet(ranks).phrase();
     notes.push_back(
         {Problem::Kind::note, fault.place,
          fmt::format("fault {}, `{}`, never took effect{}: {}{}", number + 1, name_of(fault.kind),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <regex>
 
 #include "io/scenario/load/load.hpp"
 #include "rehearsal/findings/invariants.hpp"
@@ -112,7 +113,7 @@ void expect_same_operations(const cli::OneRun& run, const cli::OneRun& of_all) {
     RC_ASSERT(log.samples_of_steps == log_of_all.samples_of_steps);
     RC_ASSERT(log.samples.size() == log_of_all.samples.size());
     for (size_t use = 0; use < log.samples.size(); ++use) {
-      RC_ASSERT(cli::samples_of_rank(run, at, log.samples[use]).list() ==
+      RC_ASSERT(cli::samples_of_rank(run, at, log.samples[use].samples).list() ==
                 log_of_all.samples[use].samples.list());
     }
   }
@@ -142,12 +143,40 @@ void expect_same(const cli::Results& results, const cli::Results& of_all) {
   }
 }
 
-std::vector<std::string> texts_of(const std::vector<Finding>& findings) {
-  std::vector<std::string> texts;
-  for (const Finding& finding : findings) {
-    texts.push_back(fmt::format("{} {} {}", finding.code, finding.title, finding.ranks.text()));
+// A loss that nobody computes is a placeholder, of the samples of those ranks that run.
+std::string without_placeholders(const Finding& finding, const std::string& text) {
+  static const std::regex value("[0-9]+[.][0-9]+");
+  const bool tells_values = finding.code == "LS302" || finding.code == "LS307";
+  return tells_values ? std::regex_replace(text, value, "<value>") : text;
+}
+
+std::string text_of(const Finding& finding) {
+  std::string text = fmt::format("{} {} {}\n{}\n{} call {}\n{}\n", finding.code, finding.title,
+                                 finding.ranks.text(), finding.when, finding.group, finding.call,
+                                 finding.why.text);
+  for (const FindingSite& site : finding.sites) {
+    text += fmt::format("{} {}\n", name_of(site.role), site.label);
   }
-  return texts;
+  for (const RankAction& action : finding.did) {
+    text += fmt::format("{} call {} {}\n", action.ranks.text(), action.call, action.operation);
+  }
+  for (const Way& way : finding.why.ways) {
+    text += fmt::format("{} {}\n", way.ranks.text(), way.value);
+  }
+  for (const auto* lines : {&finding.follows, &finding.fix, &finding.python, &finding.also}) {
+    text += fmt::format("{}\n", fmt::join(*lines, "\n"));
+  }
+  return without_placeholders(finding, text);
+}
+
+void expect_same(const std::vector<Finding>& findings, const std::vector<Finding>& of_all) {
+  for (size_t index = 0; index < std::min(findings.size(), of_all.size()); ++index) {
+    if (text_of(findings[index]) != text_of(of_all[index])) {
+      RC_FAIL(fmt::format("{}\nwith every rank:\n{}", text_of(findings[index]),
+                          text_of(of_all[index])));
+    }
+  }
+  RC_ASSERT(findings.size() == of_all.size());
 }
 
 /// `least_folded`: the share of cases in which some rank runs for others.
@@ -173,6 +202,7 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
     distribution.count(is_folded ? "some run for others" : "each runs");
     if (is_folded && wide.text.find("faults") != std::string::npos) {
       distribution.count("some run for others beside faults");
+      distribution.count(of_all.result.hung ? "hung, folded" : "went on beside faults, folded");
     }
     if (cli::ran_out_of_memory(of_all)) {
       distribution.count(is_folded ? "out of memory, folded" : "out of memory");
@@ -189,8 +219,8 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
       expect_same_operations(run, of_all);
     }
     expect_same(cli::measure(run), cli::measure(of_all));
-    RC_ASSERT(texts_of(cli::findings_of(run, cli::World::simulated)) ==
-              texts_of(cli::findings_of(of_all, cli::World::simulated)));
+    expect_same(cli::findings_of(run, cli::World::simulated),
+                cli::findings_of(of_all, cli::World::simulated));
   });
   distribution.print(property);
   REQUIRE(held);
@@ -203,6 +233,11 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
 TEST_CASE("a rank that runs for others does what they would have done") {
   check_classes("a rank that runs for others does what they would have done", 120, wide_cases(),
                 0.15);
+}
+
+TEST_CASE("a rank that no fault strikes may run for others beside those that are") {
+  check_classes("a rank that no fault strikes may run for others beside those that are", 100,
+                wide_faulty_cases(), 0.1);
 }
 
 TEST_CASE("a rank that exchanges by Bagua, Horovod or averages may run for others, too") {

@@ -6,7 +6,8 @@
 #include <ostream>
 #include <vector>
 
-#include "tests/property/slow_ranks.hpp"
+#include "tests/property/wide_faults.hpp"
+#include "tests/property/wide_megatron.hpp"
 
 namespace lockstep::test {
 
@@ -32,6 +33,9 @@ std::vector<std::string> hooks() {
       "{on_train_batch_end: [{if: rank == 3, then: [{kernel: 40 us}]}]}",
       "{on_train_batch_end: [{let: {x: rank + 1}}, {if: x == 1, then: [{host: 5 us}]}]}",
       "{on_train_batch_end: [{if: batch_idx % 3 == 0, then: [barrier]}]}",
+      "{on_train_batch_end: [{if: batch_idx % 3 == 0 and rank == 0, then: [{host: 30 us}]}]}",
+      "{on_train_batch_end: [{if: rank != 2 or epoch == 0, then: [{kernel: 30 us}]}]}",
+      "{on_train_batch_end: [{if: batch_idx == 2 and rank == 1, then: [barrier]}]}",
       "{on_train_batch_end: [{if: rank == 0, then: [barrier]}]}",
       "{on_train_batch_end: [{if: rank > 1, then: [barrier]}]}",
       "{on_train_epoch_end: [barrier, {host: 1 ms}]}",
@@ -225,14 +229,17 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
   }
 }
 
-WideCase wide_training(int first_kind, int end_kind) {
+enum class Faults : uint8_t { perhaps, always };
+
+WideCase wide_training(int first_kind, int end_kind, Faults faults = Faults::perhaps) {
   const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(first_kind, end_kind));
   // Of ranks that divide the weights few are alike, unless there are many.
   const bool has_neighbours = kind < 4;
-  const int nodes = kind == 0                  ? *rc::gen::element(12, 18, 24)
-                    : has_neighbours           ? *rc::gen::element(6, 12, 24)
-                    : kind < first_of_replicas ? *rc::gen::element(1, 2, 3, 6, 12, 20, 24)
-                                               : *rc::gen::element(1, 1, 2, 3, 4, 5, 6);
+  const int nodes = kind == 0                   ? *rc::gen::element(12, 18, 24)
+                    : has_neighbours            ? *rc::gen::element(6, 12, 24)
+                    : kind < first_of_replicas  ? *rc::gen::element(1, 2, 3, 6, 12, 20, 24)
+                    : faults == Faults::perhaps ? *rc::gen::element(1, 1, 2, 3, 4, 5, 6)
+                                                : *rc::gen::element(2, 6, 9, 12);
   // On few nodes ranks are alike beside each other: some share a PCIe switch, some do not.
   const int devices = nodes < 3 ? *rc::gen::element(3, 5, 8, 8) : *rc::gen::element(1, 1, 2, 3);
   const int ranks = nodes * devices;
@@ -278,67 +285,11 @@ WideCase wide_training(int first_kind, int end_kind) {
       validation, devices, way.by_horovodrun ? "" : fmt::format(", num_nodes: {}", nodes),
       way.strategy, *rc::gen::inRange(1, 4), trainer,
       way.by_horovodrun ? horovodrun_of({nodes, devices}) : "",
-      program.empty() ? "" : "program: " + program + "\n", drawn_slow_ranks(ranks, true))};
+      program.empty() ? "" : "program: " + program + "\n",
+      drawn_faults(ranks, nodes, true, faults == Faults::always))};
 }
 
-// Tensor ranks of a stage on one node, of which most do the same.
-WideCase wide_megatron() {
-  constexpr int devices = 8;
-  const int nodes = *rc::gen::element(3, 4, 6);
-  const int tensor_ranks = *rc::gen::element(2, 4, 4, 8, 8);
-  const auto if_divides = [&](int wanted, int others) {
-    return nodes * devices % (wanted * others) == 0 ? wanted : 1;
-  };
-  const int stages = if_divides(*rc::gen::element(1, 2, nodes % 3 == 0 ? 3 : 2), tensor_ranks);
-  const int context_ranks = if_divides(*rc::gen::element(1, 1, 1, 2), tensor_ranks * stages);
-  const int replicas = nodes * devices / (tensor_ranks * stages * context_ranks);
-  const int of_replica = micro_batches * *rc::gen::inRange(1, 3);
-  const int steps = *rc::gen::inRange(1, 4);
-  return {fmt::format(
-      "version: 1\n"
-      "cluster: {{preset: {}, nodes: {}}}\n"
-      "optimizer: {{{}}}\n"
-      "model:\n"
-      "  input: [8]\n"
-      "  input_dtype: int64\n"
-      "  layers:\n"
-      "    - {{Embedding: [32, 64], name: wte}}\n"
-      "    - repeat: {}\n"
-      "      layers:\n"
-      "        - Residual: [{{LayerNorm: [64]}}, {{CausalSelfAttention: {{embed_dim: 64, "
-      "num_heads: "
-      "8}}}}]\n"
-      "        - Residual: [{{LayerNorm: [64]}}, {{Linear: [64, 128]}}, GELU, {{Linear: [128, "
-      "64]}}]\n"
-      "    - {{LayerNorm: [64], name: ln_f}}\n"
-      "    - {{Linear: {{in_features: 64, out_features: 32, bias: false{}}}, name: lm_head}}\n"
-      "  loss: CrossEntropyLoss\n"
-      "data: {{train: {{samples: {}, batch_size: {}}}}}\n"
-      "trainer:\n"
-      "  accelerator: gpu\n"
-      "  devices: {}\n"
-      "  num_nodes: {}\n"
-      "  max_epochs: {}\n"
-      "  gradient_clip_val: {}\n"
-      "  strategy:\n"
-      "    MegatronStrategy:\n"
-      "      tensor_model_parallel_size: {}\n"
-      "      pipeline_model_parallel_size: {}\n"
-      "      context_parallel_size: {}\n"
-      "      sequence_parallel: {}\n"
-      "      micro_batch_size: 1\n"
-      "      global_batch_size: {}\n"
-      "      ddp: {{use_distributed_optimizer: {}, overlap_grad_reduce: {}, bucket_size: 3000}}\n"
-      "{}",
-      one_of({"dgx-a100", "dgx-h100", "dgx-h100"}), nodes,
-      one_of({"Adam: {lr: 0.01}", "SGD: {lr: 0.1}"}), 2 * stages, one_of({"", ", tied_to: wte"}),
-      of_replica * replicas * steps, of_replica, devices, nodes, *rc::gen::inRange(1, 3),
-      one_of({"0.0", "0.5"}), tensor_ranks, stages, context_ranks, one_of({"true", "false"}),
-      of_replica * replicas, one_of({"true", "false"}), one_of({"true", "false"}),
-      drawn_slow_ranks(nodes * devices, true))};
-}
-
-WideCase wide_bare_program() {
+WideCase wide_bare_program(Faults faults = Faults::perhaps) {
   const int ranks = *rc::gen::inRange(3, 12);
   std::string statements;
   for (int count = *rc::gen::inRange(1, 6); count > 0; --count) {
@@ -362,7 +313,8 @@ WideCase wide_bare_program() {
       fmt::format("version: 1\n"
                   "cluster: {{ranks: {}, network: {{bandwidth: 10 GB/s, latency: 3 us}}}}\n"
                   "program: {{main: [{{repeat: {}, do: [{}]}}, synchronize: null]}}\n{}",
-                  ranks, *rc::gen::inRange(1, 4), list, drawn_slow_ranks(ranks, false))};
+                  ranks, *rc::gen::inRange(1, 4), list,
+                  drawn_faults(ranks, 0, false, faults == Faults::always))};
 }
 
 }  // namespace
@@ -380,8 +332,18 @@ rc::Gen<WideCase> wide_cases() {
   return rc::gen::exec([] {
     switch (*rc::gen::element(0, 0, 0, 1, 2)) {
       case 0: return wide_training(0, end_of_kinds);
-      case 1: return wide_megatron();
+      case 1: return wide_megatron(micro_batches);
       default: return wide_bare_program();
+    }
+  });
+}
+
+rc::Gen<WideCase> wide_faulty_cases() {
+  return rc::gen::exec([] {
+    switch (*rc::gen::element(0, 0, 0, 1, 1, 2)) {
+      case 0: return wide_training(first_of_ddp, end_of_kinds, Faults::always);
+      case 1: return wide_training(0, first_of_ddp, Faults::always);
+      default: return wide_bare_program(Faults::always);
     }
   });
 }

@@ -1,6 +1,7 @@
 #include "model/trainer/loop/repeated_loop.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/user_program/rank_names.hpp"
 
@@ -23,11 +24,17 @@ int64_t steps_most(const TrainerSettings& settings, int64_t steps) {
 
 std::vector<Place> places_that_decide(Training& training) {
   const Place& own = training.rank().place();
-  if (own.rank.value != 0 || !training.program().repetition.ranks_decide_apart) {
+  const Repetition& repetition = training.program().repetition;
+  if (own.rank.value != 0 || !repetition.ranks_decide_apart) {
     return {own};
   }
+  std::vector<int32_t> ranks = repetition.deciding_ranks;
+  if (ranks.empty()) {
+    ranks.resize(static_cast<size_t>(own.world_size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
   std::vector<Place> places;
-  for (int32_t rank = 0; rank < own.world_size; ++rank) {
+  for (const int32_t rank : ranks) {
     places.push_back(place_of_other(own, training.program().settings.ranks_of_nodes, rank));
   }
   return places;

@@ -29,6 +29,8 @@ struct Repetition {
   /// called: batches for which all these have the same values do the same.
   std::vector<Expression> counted;
   bool ranks_decide_apart = false;  ///< some of it is not the same on every rank
+  /// Of ranks that decide the same one each; empty: all of the world are asked.
+  std::vector<int32_t> deciding_ranks{};
   /// Names that these are made of, where the program binds them.
   std::map<std::string, Expression, std::less<>> bound;
   std::optional<KeptSteps> kept{};

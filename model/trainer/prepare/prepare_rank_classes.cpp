@@ -90,7 +90,7 @@ class RankKinds {
       signature.push_back(own.counts_samples ? 1 : 0);
     }
     const int64_t kind = said_.kinds.empty() ? 0 : said_.kinds[static_cast<size_t>(rank)];
-    const bool is_alone = rank == 0 || differences_.roots().contains(rank);
+    const bool is_alone = rank == 0 || differences_.alone().contains(rank);
     return number_of(
         What(is_alone ? rank : -1, kind, differences_.faults_of(rank), std::move(signature)),
         known_);
@@ -172,14 +172,10 @@ void add_program(const ProgramSpec& program, RankDifferences& differences) {
   });
 }
 
-// What happens to others behind the end of a rank is not known before.
-bool slows_alone(const FaultSpec& fault) {
-  return fault.kind == FaultKind::straggler || fault.kind == FaultKind::slow_data;
-}
-
-void add_faults(const Scenario& scenario, RankDifferences& differences) {
-  for (uint32_t number = 0; number < scenario.faults.size(); ++number) {
-    differences.add_fault(scenario.faults[number], number);
+void add_faults(const Preparation& preparation, RankDifferences& differences) {
+  const std::vector<FaultSpec>& faults = preparation.scenario->faults;
+  for (uint32_t number = 0; number < faults.size(); ++number) {
+    differences.add_fault(faults[number], number, preparation.options.ranks_per_node);
   }
 }
 
@@ -187,9 +183,13 @@ bool may_have_classes(const Preparation& preparation, const WorldAbilities& worl
   const Scenario& scenario = *preparation.scenario;
   const RunOptions& options = preparation.options;
   const bool asked_for_all = scenario.verify && value_or(scenario.verify->all_ranks, false);
-  return world.runs_classes && !asked_for_all && !options.numerics &&
-         std::ranges::all_of(scenario.faults, slows_alone) && !preparation.values_decide &&
-         !world.attempt.store && world.attempt.nodes.empty() && options.world_size > 2;
+  // Slow links are named by nodes of the cluster, on which a later attempt places other ranks.
+  const bool knows_links = world.attempt.nodes.empty() ||
+                           std::ranges::none_of(scenario.faults, [](const FaultSpec& fault) {
+                             return fault.kind == FaultKind::slow_link;
+                           });
+  return world.runs_classes && !asked_for_all && !options.numerics && !preparation.values_decide &&
+         knows_links && options.world_size > 2;
 }
 
 // What is given may be logged, and differs from sample to sample; what is drawn where nothing is
@@ -237,8 +237,8 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   const int32_t per_node = options.ranks_per_node;
   const bool has_nodes =
       per_node > 0 && options.world_size % per_node == 0 && options.ranks_of_nodes.empty();
-  if (!may_have_classes(preparation, world) || !has_nodes || program.store || program.saved ||
-      !program.arguments_of_ranks.empty() || !program.plans_of_ranks.empty()) {
+  if (!may_have_classes(preparation, world) || !has_nodes || !program.arguments_of_ranks.empty() ||
+      !program.plans_of_ranks.empty()) {
     return nullptr;
   }
   RankDifferences differences;
@@ -258,7 +258,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   if (preparation.scenario->program) {
     add_program(*preparation.scenario->program, differences);
   }
-  add_faults(*preparation.scenario, differences);
+  add_faults(preparation, differences);
   if (!differences.known()) {
     return nullptr;
   }
@@ -309,7 +309,7 @@ std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& prep
                          !preparation.options.ranks_of_nodes.empty();
   RankDifferences differences;
   add_program(*preparation.scenario->program, differences);
-  add_faults(*preparation.scenario, differences);
+  add_faults(preparation, differences);
   const bool is_decided = is_decided_by_values(*preparation.scenario->program);
   if (!may_have_classes(preparation, world) || has_nodes || is_decided || !differences.known()) {
     return nullptr;

@@ -197,6 +197,14 @@ void take_world(const Preparation& preparation, const WorldAbilities& world,
   program.saved = world.attempt.saved;
 }
 
+void take_classes(std::shared_ptr<const RankClasses> classes, RunOptions& options,
+                  TrainingProgram& program) {
+  for (size_t number = 0; classes && number < classes->size(); ++number) {
+    program.repetition.deciding_ranks.push_back(classes->first(number));
+  }
+  options.classes = std::move(classes);
+}
+
 void take_numerics(const Numerics& numerics, TrainingProgram& program) {
   const auto take = [&numerics](TrainingPlan& plan) {
     plan.numerics = numerics.in_detail;
@@ -329,7 +337,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   options.network = program->network.get();
   preparation.plan = program->plan;
   preparation.lightning = program->trainer.lightning;
-  options.classes = classes_of_ranks(preparation, *entry, *program, world);
+  take_classes(classes_of_ranks(preparation, *entry, *program, world), options, *program);
   note_data_parallel_indices(preparation, *program);
   preparation.log = std::make_shared<RunLog>(options.world_size, options.classes);
   program->log = preparation.log;

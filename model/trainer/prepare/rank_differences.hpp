@@ -33,20 +33,28 @@ class RankDifferences {
   void add(const std::optional<Expression>& expression);
   /// The rank that a call names: it may need what the others do not.
   void add_root(const Given<Expression>& rank);
-  /// A rank that a fault slows down is another than those that it does not. `number`: of the fault.
-  void add_fault(const FaultSpec& fault, uint32_t number);
+  /// A rank that a fault strikes is another than those that it does not. `number`: of the fault.
+  /// `ranks_per_node`: 0 where all are on one node.
+  void add_fault(const FaultSpec& fault, uint32_t number, int32_t ranks_per_node);
 
   /// True until something was added that is not known before the run.
   bool known() const { return known_; }
+  /// Of place alone: ranks for which all of them have the same values decide the same.
   const std::vector<Expression>& expressions() const { return expressions_; }
-  const std::set<int64_t>& roots() const { return roots_; }
-  /// Those that slow this rank, but for those that slow all.
+  /// Ranks that are like no other: those that calls name, and those on nodes with slow links.
+  const std::set<int64_t>& alone() const { return alone_; }
+  /// Those that strike this rank, but for those that strike all.
   std::vector<uint32_t> faults_of(int64_t rank) const;
 
  private:
+  /// Ranks on which the parts that depend on place alone have the same values decide the same,
+  /// whatever the other parts are.
+  void add_parts_of_place(const ExpressionNodePointer& node);
+  void add_slow_link(const FaultSpec& fault, int32_t ranks_per_node);
+
   bool known_ = true;
   std::vector<Expression> expressions_;
-  std::set<int64_t> roots_;
+  std::set<int64_t> alone_;
   std::map<int64_t, std::vector<uint32_t>> faults_;  ///< by rank, in the order of the scenario
 };
 

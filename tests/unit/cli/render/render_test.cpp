@@ -35,7 +35,8 @@ TEST_CASE("a finding shows the call, its guard, and who did what") {
                   "   |           ^^^^^^^^^^ call 1 of group world\n") != std::string::npos);
   CHECK(text.find("\n   = rank 0   call 1: all_gather fp32 [16]   from line 7\n") !=
         std::string::npos);
-  CHECK(text.find("1 error, 0 warnings. Checked: 4 ranks, all schedules") != std::string::npos);
+  CHECK(text.find("1 error, 0 warnings. Checked: 4 ranks, 2 ranks for all 4 ") !=
+        std::string::npos);
   CHECK(text.find("Not checked: other world sizes") != std::string::npos);
 }
 

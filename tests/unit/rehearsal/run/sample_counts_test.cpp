@@ -27,7 +27,8 @@ SampleCounts listed_counts(const OneRun& run, int samples) {
   const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const SampleUse& use : ranks[rank].samples) {
-      taken.push_back({static_cast<int32_t>(rank), 0, samples_of_rank(run, rank, use).list()});
+      taken.push_back(
+          {static_cast<int32_t>(rank), 0, samples_of_rank(run, rank, use.samples).list()});
     }
   }
   return count_samples(taken, 0, samples);
