@@ -251,13 +251,16 @@ std::string fault(const LongTraining& training, bool on_gpus) {
   return one_of(faults);
 }
 
-// Some ranks have fewer batches: the others wait for them in the end.
-void perhaps_divide_unevenly(LongTraining& training) {
-  if (*rc::gen::element(true, true, true, true, true, false)) {
+// Batches are counted, or some ranks have fewer: the others wait for them in the end.
+void perhaps_divide_otherwise(LongTraining& training) {
+  if (*rc::gen::element(true, true, true, false)) {
     return;
   }
-  training.own_size = one_of({"1 + rank % 2", "2 - rank % 2", "1 + rank"});
-  training.loader += one_of({"", ", sampler: unrepeated"});
+  training.counts_batches = *rc::gen::element(true, false);
+  if (!training.counts_batches) {
+    training.own_size = one_of({"1 + rank % 2", "2 - rank % 2", "1 + rank"});
+    training.loader += one_of({"", ", sampler: unrepeated"});
+  }
 }
 
 void meet_faults(LongTraining& training, bool on_gpus) {
@@ -274,12 +277,14 @@ std::string LongTraining::text(bool all_steps) const {
       "version: 1\n"
       "cluster: {}\n"
       "model: {{input: [6], layers: [{}], loss: MSELoss}}\n"
-      "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
+      "data: {{train: {{{}, batch_size: {}{}}}{}}}\n"
       "trainer: {{accelerator: {}, devices: {}, strategy: {}, max_epochs: {}{}}}\n"
       "{}{}"
       "verify: {{numerics: false, all_steps: {}}}\n",
-      cluster, layers, samples, own_size.empty() ? std::to_string(batch) : own_size, loader,
-      validation, accelerator, ranks, strategy, epochs, trainer, program, more, all_steps);
+      cluster, layers,
+      counts_batches ? fmt::format("batches: {}", batches) : fmt::format("samples: {}", samples),
+      own_size.empty() ? std::to_string(batch) : own_size, loader, validation, accelerator, ranks,
+      strategy, epochs, trainer, program, more, all_steps);
 }
 
 std::ostream& operator<<(std::ostream& out, const LongTraining& training) {
@@ -326,7 +331,7 @@ rc::Gen<LongTraining> long_trainings() {
     } else if (on_gpus && *rc::gen::element(true, false)) {
       count_steps(training);
     }
-    perhaps_divide_unevenly(training);
+    perhaps_divide_otherwise(training);
     if (*rc::gen::element(true, false, false) && training.more.empty()) {
       training.more = "lr_scheduler: " + schedulers() + "\n";
     }

@@ -22,8 +22,9 @@ struct LongTraining {
   std::string more;  ///< further keys of the scenario
   int64_t batches = 20;
   int64_t batch = 2;
-  std::string own_size;  ///< an expression of the rank in place of `batch`, or empty
-  int64_t rest = 0;      ///< samples of the last batch that are missing
+  std::string own_size;         ///< an expression of the rank in place of `batch`, or empty
+  bool counts_batches = false;  ///< `batches` in place of `samples`
+  int64_t rest = 0;             ///< samples of the last batch that are missing
   int64_t epochs = 3;
 
   /// The scenario. `all_steps`: none is left out.
