@@ -263,6 +263,17 @@ void perhaps_divide_otherwise(LongTraining& training) {
   }
 }
 
+std::string checkpoints() {
+  return one_of({"", "", ", enable_checkpointing: false",
+                 ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 5}}]",
+                 ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 4, "
+                 "save_top_k: -1, save_last: true}}]",
+                 ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 3, "
+                 "filename: \"{step}\"}}, {ModelCheckpoint: "
+                 "{every_n_train_steps: 7, dirpath: other}}]",
+                 ", callbacks: [{ModelCheckpoint: {every_n_epochs: 2}}]"});
+}
+
 void meet_faults(LongTraining& training, bool on_gpus) {
   const std::string one = fault(training, on_gpus);
   const std::string other = *rc::gen::element(true, false) ? ", " + fault(training, on_gpus) : "";
@@ -308,9 +319,7 @@ rc::Gen<LongTraining> long_trainings() {
     }
     training.trainer += one_of({"", "", ", log_every_n_steps: 3", ", log_every_n_steps: 7"}) +
                         one_of({"", "", "", ", max_steps: 137", ", max_steps: 37"});
-    training.trainer += one_of({"", "", ", enable_checkpointing: false",
-                                ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 5}}]",
-                                ", callbacks: [{ModelCheckpoint: {every_n_epochs: 2}}]"});
+    training.trainer += checkpoints();
     training.loader =
         one_of({"", "", ", sample_time: 5 us", ", sample_time: 40 us, num_workers: 2",
                 ", sample_time: 2 us, num_workers: 3, prefetch_factor: 1", ", drop_last: true"});

@@ -34,6 +34,9 @@ class Callback {
   virtual void restore(const SavedObject& /*saved*/) {}
   /// What grows by the same in each period of a training that repeats itself.
   virtual std::vector<int64_t*> counters() { return {}; }
+  /// Steps of the present epoch have been left out, from behind `step` to the present one: its
+  /// state becomes what it would be.
+  virtual void go_on_from(int64_t /*step*/) {}
 };
 
 }  // namespace lockstep

@@ -82,4 +82,10 @@ void Callbacks::count_left_out(const std::vector<int64_t>& counted, int64_t time
   }
 }
 
+void Callbacks::go_on_from(int64_t step) {
+  for (const auto& callback : callbacks_) {
+    callback->go_on_from(step);
+  }
+}
+
 }  // namespace lockstep

@@ -24,6 +24,8 @@ class Callbacks {
   std::vector<int64_t> counted() const;
   /// Counts what periods that have been left out would have, `times` as much as `counted`.
   void count_left_out(const std::vector<int64_t>& counted, int64_t times);
+  /// As Callback's.
+  void go_on_from(int64_t step);
 
  private:
   static constexpr size_t hooks = static_cast<size_t>(CallbackHook::train_end) + 1;

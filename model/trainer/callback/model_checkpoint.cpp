@@ -261,6 +261,27 @@ Task<std::string> ModelCheckpoint::free_name(CheckpointName name, std::string ow
   co_return file;
 }
 
+// Only files of the newest step are left out (saves_alike): of these the last one counts.
+void ModelCheckpoint::go_on_from(int64_t step) {
+  const int64_t every = settings_.every_n_train_steps;
+  const int64_t last = every == 0 ? 0 : training_.progress.global_step / every * every;
+  if (last <= step) {
+    return;
+  }
+  last_step_saved_ = last;
+  if (settings_.save_top_k != 0) {
+    const std::string file = name().of(training_.progress.epoch, last, training_.log().metrics);
+    const std::string previous = std::exchange(best_path_, file);
+    files().insert(path_of(file));
+    last_saved_ = file;
+    if (settings_.save_top_k == 1) {
+      remove(previous, file);
+    }
+  }
+  const bool links = settings_.save_last == SaveLast::link && settings_.save_top_k != 0;
+  last_saved_ = settings_.save_last == SaveLast::no || links ? last_saved_ : last_path_;
+}
+
 // Several of these callbacks may write into one folder.
 std::set<std::string>& ModelCheckpoint::files() { return training_.checkpoints().files(); }
 

@@ -23,6 +23,7 @@ class ModelCheckpoint final : public Callback {
   SavedObject state() const override;
   void restore(const SavedObject& saved) override;
   std::vector<int64_t*> counters() override { return {&last_step_saved_, &log().saved}; }
+  void go_on_from(int64_t step) override;
 
  private:
   Program send_folder();

@@ -138,14 +138,4 @@ int64_t CountedDecisions::kind_of_window(std::vector<int64_t> batches) {
   return known_windows_.try_emplace(std::move(batches), std::ssize(known_windows_)).first->second;
 }
 
-int64_t next_other_decision(const std::vector<int64_t>& kinds, int64_t number) {
-  const int64_t count = std::ssize(kinds);
-  for (int64_t at = std::max<int64_t>(number, 1); at < count; ++at) {
-    if (kinds[static_cast<size_t>(at)] != kinds[static_cast<size_t>(at - 1)]) {
-      return at;
-    }
-  }
-  return count;
-}
-
 }  // namespace lockstep

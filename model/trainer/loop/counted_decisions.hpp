@@ -55,8 +55,4 @@ class CountedDecisions {
   int64_t strangers_ = 0;         ///< kinds of which each is of one batch
 };
 
-/// The first batch from `number` on that does not decide as the one before it; their number if
-/// there is none.
-int64_t next_other_decision(const std::vector<int64_t>& kinds, int64_t number);
-
 }  // namespace lockstep

@@ -18,7 +18,6 @@ struct Progress {
   bool is_last_batch = false;
   bool sanity_checking = false;
   bool should_stop = false;
-
 };
 
 }  // namespace lockstep

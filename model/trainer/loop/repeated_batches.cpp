@@ -49,6 +49,7 @@ RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
       rows_shown_from(training.program(), steps, schedules_end / schedule.window);
   schedule.save_every = save_every(training.program());
   schedule.save_phase = progress.global_step;
+  schedule.saves_alike = saves_alike(training.program());
   if (schedules_end != TrainerSettings::no_limit) {
     schedule.raises_at = schedules_end - progress.batches;
   }
@@ -78,7 +79,7 @@ int64_t RepeatedBatches::next_different(int64_t number) const {
     interrupts(((has.check_phase + number) / has.check_every + 1) * has.check_every - 1 -
                has.check_phase);
   }
-  if (has.save_every > 0) {
+  if (has.save_every > 0 && !has.saves_alike) {
     interrupts(batch_of_step(number, has.window, has.save_every, has.save_phase));
   }
   return next;
@@ -87,6 +88,13 @@ int64_t RepeatedBatches::next_different(int64_t number) const {
 int64_t RepeatedBatches::steps_until_row(int64_t window) const {
   const int64_t before = schedule_.log_phase + number_ / schedule_.window + window;
   return schedule_.log_every - before % schedule_.log_every;
+}
+
+int64_t RepeatedBatches::save_kind(int64_t window) const {
+  const int64_t steps = schedule_.save_phase + number_ / schedule_.window + window + 1;
+  return schedule_.save_every > 0 && schedule_.saves_alike
+             ? kind_of_save(training_.program(), steps, training_.progress.epoch)
+             : 0;
 }
 
 std::vector<int64_t> RepeatedBatches::strategy_kind(int64_t window) const {
@@ -101,6 +109,7 @@ int64_t RepeatedBatches::kind_of(int64_t window) const {
   does.push_back(schedule_.kind);
   does.push_back(decided_.kind_of(number_ / schedule_.window + window));
   does.push_back(gives_row ? 1 : 0);
+  does.push_back(save_kind(window));
   return training_.periods().kind_of(std::move(does));
 }
 
@@ -108,8 +117,12 @@ int64_t RepeatedBatches::alike_from(int64_t window) const {
   const int64_t until_row = schedule_.log_every > 0
                                 ? std::max<int64_t>(1, steps_until_row(window) - 1)
                                 : schedule_.batches;
-  const int64_t alike =
-      std::min(until_row, decided_.alike_from(number_ / schedule_.window + window));
+  int64_t alike = std::min(until_row, decided_.alike_from(number_ / schedule_.window + window));
+  if (schedule_.save_every > 0 && schedule_.saves_alike) {
+    const int64_t before = schedule_.save_phase + number_ / schedule_.window + window;
+    const int64_t until_save = schedule_.save_every - 1 - before % schedule_.save_every;
+    alike = std::min(alike, std::max<int64_t>(1, until_save));
+  }
   if (!training_.strategy().counts_steps()) {
     return alike;
   }
@@ -128,14 +141,19 @@ int64_t RepeatedBatches::left_out(int64_t number) {
   const bool was_alike = next_different(before) >= number && !decided_.is_break(number / length);
   const int64_t next_break = decided_.next_break(number / length);
   const int64_t kept = windows_before_kept(training_);
-  int64_t next = kept < schedule_.batches
-                     ? std::min(next_different(number), number + kept * length)
-                     : next_different(number);
+  int64_t next = kept < schedule_.batches ? std::min(next_different(number), number + kept * length)
+                                          : next_different(number);
   if (!ranks_in_step_) {  // what others do in their windows follows from their own numbers
     next = std::min(next, number + alike_from(0) * length);
   }
   const bool breaks_first = next_break < next / length;
-  return windows_.left_out(number, was_alike, breaks_first ? next_break * length : next, *this);
+  const int64_t steps_before = training_.progress.global_step;
+  const int64_t left_out =
+      windows_.left_out(number, was_alike, breaks_first ? next_break * length : next, *this);
+  if (left_out > 0) {
+    training_.callbacks().go_on_from(steps_before);
+  }
+  return left_out;
 }
 
 }  // namespace lockstep

@@ -26,6 +26,7 @@ class RepeatedBatches final : PeriodKinds {
     int64_t check_phase = 0;             ///< batches that count before this pass
     int64_t save_every = 0;              ///< steps between checkpoints; 0: none within the pass
     int64_t save_phase = 0;              ///< optimizer steps before this pass
+    bool saves_alike = false;            ///< each of them does what those before it did
     int64_t raises_at = -1;  ///< the batch in which a scheduler raises; before this pass: none
     int64_t kind = 0;        ///< of windows, in all passes that do the same
   };
@@ -49,6 +50,8 @@ class RepeatedBatches final : PeriodKinds {
   std::vector<int64_t> strategy_kind(int64_t window) const;
   /// Steps until the logger gets the next row, that of the window included.
   int64_t steps_until_row(int64_t window) const;
+  /// Of the checkpoints behind the step of a window; 0: none.
+  int64_t save_kind(int64_t window) const;
 
   Training& training_;
   Schedule schedule_;

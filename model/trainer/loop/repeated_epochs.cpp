@@ -59,6 +59,50 @@ int64_t save_every(const TrainingProgram& program) {
   return every;
 }
 
+namespace {
+
+// The newest is kept, under a name that has its step and is of nothing that was logged.
+bool saves_alike(const ModelCheckpointSettings& settings) {
+  const std::string name = settings.filename.empty() ? "{epoch}-{step}" : settings.filename;
+  bool has_step = false;
+  for (size_t at = name.find('{'); at != std::string::npos; at = name.find('{', at + 1)) {
+    const std::string part = name.substr(at + 1, name.find_first_of(":}", at) - at - 1);
+    has_step = has_step || part == "step";
+    if (part != "step" && part != "epoch") {
+      return false;
+    }
+  }
+  return settings.monitor.empty() && has_step;
+}
+
+}  // namespace
+
+bool saves_alike(const TrainingProgram& program) {
+  const bool logs =
+      program.scenario->program &&
+      (find_statement(*program.scenario->program, StatementKind::log) != nullptr ||
+       find_statement(*program.scenario->program, StatementKind::log_dict) != nullptr);
+  return !logs && !program.store &&
+         std::ranges::all_of(program.callbacks, [](const CallbackSettings& callback) {
+           const auto* const checkpoint = std::get_if<ModelCheckpointSettings>(&callback);
+           return checkpoint == nullptr || checkpoint->every_n_train_steps == 0 ||
+                  saves_alike(*checkpoint);
+         });
+}
+
+int64_t kind_of_save(const TrainingProgram& program, int64_t steps, int64_t epoch) {
+  int64_t which = 0;
+  int64_t bit = 1;
+  for (const CallbackSettings& callback : program.callbacks) {
+    const auto* const checkpoint = std::get_if<ModelCheckpointSettings>(&callback);
+    if (checkpoint != nullptr && checkpoint->every_n_train_steps > 0) {
+      which += steps % checkpoint->every_n_train_steps == 0 ? bit : 0;
+      bit *= 2;
+    }
+  }
+  return which == 0 ? 0 : which << 10 | digits_of(epoch) << 5 | digits_of(steps);
+}
+
 bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last) {
   return (batch + 1) % program.trainer.accumulate_grad_batches == 0 ||
          (is_last && !program.accumulates_itself);
@@ -89,13 +133,13 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
   if (program.accumulates_itself) {  // over the ends of epochs
     length = std::lcm(length, window / std::gcd(batches, window));
   }
-  if (save_every(program) > 0) {
-    comes_every(save_every(program));
-  }
   for (const CallbackSettings& callback : program.callbacks) {
     const auto* const checkpoint = std::get_if<ModelCheckpointSettings>(&callback);
     if (checkpoint != nullptr) {
       length = std::lcm(length, std::max<int64_t>(1, checkpoint->every_n_epochs));
+    }
+    if (checkpoint != nullptr && checkpoint->every_n_train_steps > 0) {
+      comes_every(checkpoint->every_n_train_steps);
     }
   }
   const int64_t shown =
@@ -119,12 +163,8 @@ RepeatedEpochs::RepeatedEpochs(Training& training, const Period& period)
             {period.epochs, steps_most(training.program().trainer, period.steps), period.epochs}),
       period_(period),
       kind_(training.periods().new_kind()),
-      tells_decisions_(batches_in_step(training.program().train.front())),
       decisions_(training.program().repetition, places_that_decide(training)) {
   decides_by_epoch_ = decisions_.uses("epoch") || decisions_.uses("global_step");
-  if (!tells_decisions_ && !decisions_.empty()) {
-    loop_.forget_where_not_alike();
-  }
 }
 
 // The number of steps per epoch, by which decisions are evaluated, is known behind the first.
@@ -132,13 +172,8 @@ void RepeatedEpochs::leave_out() {
   const int64_t epoch = training_.progress.epoch;
   const int64_t before = std::max<int64_t>(0, epoch - loop_.length());
   const int64_t last = last_alike();
-  bool was_alike = are_alike(before, epoch);
-  int64_t until = decides_by_epoch_ && epoch == 0 ? 0 : last;
-  if (decides_by_epoch_ && !tells_decisions_) {
-    until = epoch == 0 ? 0 : next_other_decision(last);
-    was_alike = was_alike && until >= std::min(last, epoch + loop_.length());
-  }
-  loop_.left_out(epoch, was_alike, std::min(until, next_kept()), *this);
+  const int64_t until = decides_by_epoch_ && epoch == 0 ? 0 : last;
+  loop_.left_out(epoch, are_alike(before, epoch), std::min(until, next_kept()), *this);
 }
 
 // The first epoch of the period that holds a step which is kept.
@@ -172,7 +207,7 @@ int64_t RepeatedEpochs::alike_from(int64_t period) const {
   }
   const int64_t epoch = training_.progress.epoch + period * loop_.length();
   const int64_t alike = (last_like(epoch, period_.end) - epoch) / loop_.length();
-  if ((!decides_by_epoch_ || !tells_decisions_) && !training_.strategy().counts_steps()) {
+  if (!decides_by_epoch_ && !training_.strategy().counts_steps()) {
     return std::max<int64_t>(1, alike);
   }
   const std::vector<int64_t> decided = decided_in(period);
@@ -186,19 +221,11 @@ int64_t RepeatedEpochs::alike_from(int64_t period) const {
 std::vector<int64_t> RepeatedEpochs::decided_in(int64_t period) const {
   std::vector<int64_t> decided;
   const int64_t first = training_.progress.epoch + period * loop_.length();
-  for (int64_t each = 0; decides_by_epoch_ && tells_decisions_ && each < loop_.length(); ++each) {
+  for (int64_t each = 0; decides_by_epoch_ && each < loop_.length(); ++each) {
     decided.push_back(static_cast<int64_t>(decision_of(first + each)));
   }
   training_.strategy().add_place(period * period_.steps, period * period_.batches, decided);
   return decided;
-}
-
-int64_t RepeatedEpochs::next_other_decision(int64_t end) const {
-  int64_t epoch = std::max(training_.progress.epoch, loop_.length());
-  while (epoch < end && decision_of(epoch) == decision_of(epoch - loop_.length())) {
-    ++epoch;
-  }
-  return epoch;
 }
 
 // Of all its batches.

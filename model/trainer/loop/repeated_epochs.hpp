@@ -17,6 +17,12 @@ bool logs_rows(const TrainingProgram& program);
 int64_t rows_shown_from(const TrainingProgram& program, int64_t steps_of_epoch, int64_t raises_at);
 /// Steps between checkpoints within epochs; 0: there are none.
 int64_t save_every(const TrainingProgram& program);
+/// Whether these are known to do the same each time, but for the numbers in the names of their
+/// files.
+bool saves_alike(const TrainingProgram& program);
+/// Which of them a fit saves behind so many steps, and how long the numbers in their names are; 0:
+/// none.
+int64_t kind_of_save(const TrainingProgram& program, int64_t steps, int64_t epoch);
 
 /// Whether Lightning counts a step at this batch of an epoch, whose last one it is: there a window
 /// may be cut short, unless the strategy accumulates itself, over the ends of epochs.
@@ -53,16 +59,12 @@ class RepeatedEpochs final : PeriodKinds {
   /// What is decided in the epochs of a period, also by the strategy.
   std::vector<int64_t> decided_in(int64_t period) const;
   uint64_t decision_of(int64_t epoch) const;
-  /// The first epoch from this one on that does not decide as the one a period before it, below
-  /// `end`.
   int64_t next_kept() const;
-  int64_t next_other_decision(int64_t end) const;
 
   Training& training_;
   RepeatedLoop loop_;
   Period period_;
-  int64_t kind_;          ///< of this loop
-  bool tells_decisions_;  ///< by kinds
+  int64_t kind_;  ///< of this loop
   bool decides_by_epoch_ = false;
   mutable CountedDecisions decisions_;
   mutable std::vector<uint64_t> decision_by_epoch_;  ///< as far as they were asked for

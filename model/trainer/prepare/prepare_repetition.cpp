@@ -251,29 +251,21 @@ bool values_decide(const TrainingProgram& program) {
 
 namespace {
 
-// What a server does in a period of rank 0 follows from what other workers do then, each of which
-// may be at another place of an epoch of its own.
-bool serves_out_of_step(const TrainingProgram& program, const RunOptions& options) {
-  if (program.train.empty() || std::ranges::all_of(program.train, batches_in_step)) {
-    return false;
-  }
-  for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    if (!program.membership(place_of(options, rank)).runs_trainer) {
-      return true;
-    }
-  }
-  return false;
+// Those whose batches have ended go on to another epoch than the others, whose calls theirs then
+// meet.
+bool ranks_get_out_of_step(const TrainingProgram& program) {
+  return !std::ranges::all_of(program.train, batches_in_step);
 }
 
-Repetition repetition_of(const TrainingProgram& program, const RunOptions& options) {
+Repetition repetition_of(const TrainingProgram& program) {
   Repetition repetition;
   const std::optional<VerifySpec>& verify = program.scenario->verify;
   if (verify && value_or(verify->all_steps, false)) {
     repetition.why_not = "`verify.all_steps` is true";
   } else if (program.plan.numerics) {
     repetition.why_not = "values are computed";
-  } else if (serves_out_of_step(program, options)) {
-    repetition.why_not = "workers of a parameter server may have different numbers of batches";
+  } else if (ranks_get_out_of_step(program)) {
+    repetition.why_not = "ranks may have different numbers of batches";
   } else {
     repetition.why_not = monitoring_scheduler(program, SchedulerInterval::step);
   }
@@ -298,7 +290,7 @@ Repetition repetition_of(const TrainingProgram& program, const RunOptions& optio
 }  // namespace
 
 void take_repetition(Preparation& preparation, TrainingProgram& program) {
-  program.repetition = repetition_of(program, preparation.options);
+  program.repetition = repetition_of(program);
   preparation.repetition = program.repetition;
 }
 
