@@ -253,42 +253,39 @@ std::vector<size_t> like_steps(const std::vector<StepMark>& steps,
 /// A step as it was taken so many times.
 struct TakenStep {
   size_t step = 0;
-  StepLength taken{};
+  Time length{};
+  int64_t times = 1;
 };
 
-/// In order of their lengths, and of when they first took so long.
 std::vector<TakenStep> taken_steps(const std::vector<StepMark>& steps,
                                    const std::vector<size_t>& order) {
-  std::vector<TakenStep> all;
+  std::vector<TakenStep> taken;
   for (const size_t step : order) {
-    for (const StepLength& length : steps[step].lengths) {
-      all.push_back({step, length});
+    for (const auto& [length, times] : steps[step].lengths) {
+      taken.push_back({step, length, times});
     }
     if (steps[step].lengths.empty()) {
-      all.push_back(
-          {step, {steps[step].finish - steps[step - 1].finish, 1, static_cast<int64_t>(step)}});
+      taken.push_back({step, steps[step].finish - steps[step - 1].finish});
     }
   }
-  std::ranges::sort(all, {}, [](const TakenStep& each) {
-    return std::pair(each.taken.length, each.taken.first);
-  });
-  return all;
+  std::ranges::stable_sort(taken, {}, &TakenStep::length);
+  return taken;
 }
 
-/// Of steps in order: the length of the lower one of the middle.
-Time weighted_median(const std::vector<TakenStep>& order) {
+/// Of steps in order: the lower one of the middle.
+TakenStep weighted_median(const std::vector<TakenStep>& order) {
   int64_t all = 0;
   for (const TakenStep& each : order) {
-    all += each.taken.times;
+    all += each.times;
   }
   int64_t before = (all - 1) / 2;
   for (const TakenStep& each : order) {
-    before -= each.taken.times;
+    before -= each.times;
     if (before < 0) {
-      return each.taken.length;
+      return each;
     }
   }
-  return order.back().taken.length;
+  return order.back();
 }
 
 }  // namespace
@@ -300,7 +297,7 @@ std::optional<size_t> counted_step(World world, const std::vector<StepMark>& ste
     return order[(order.size() - 1) / 2];
   }
   const std::optional<SteadyStep> steady = steady_step(steps, samples);
-  return steady ? std::optional<size_t>(steady->first) : std::nullopt;
+  return steady ? std::optional<size_t>(steady->index) : std::nullopt;
 }
 
 std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
@@ -309,19 +306,21 @@ std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
     return std::nullopt;
   }
   if (steps.size() == 1) {
-    return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0, 0};
+    return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0};
   }
   const std::vector<TakenStep> order = taken_steps(steps, like_steps(steps, samples));
-  const Time length = weighted_median(order);
-  const auto of_length = [&](const TakenStep& each) { return each.taken.length == length; };
-  const auto first = std::ranges::find_if(order, of_length);
-  const auto whole = std::ranges::find_if(order, [&](const TakenStep& each) {
-    return of_length(each) && steps[each.step].finish - steps[each.step - 1].finish == length;
-  });
-  // Where what began before it is far away, another one shows the same.
-  const size_t shown = (whole == order.end() ? first : whole)->step;
-  const StepMark& step = steps[shown];
-  return SteadyStep{step.finish - length, step.finish, step.rows, true, shown, first->step};
+  TakenStep median = weighted_median(order);
+  const auto is_whole = [&steps](const TakenStep& each) {
+    return steps[each.step].finish - steps[each.step - 1].finish == each.length;
+  };
+  if (!is_whole(median)) {  // what began before it is far away; another shows the same
+    const auto whole = std::ranges::find_if(order, [&](const TakenStep& each) {
+      return each.length == median.length && is_whole(each);
+    });
+    median = whole == order.end() ? median : *whole;
+  }
+  const StepMark& step = steps[median.step];
+  return SteadyStep{step.finish - median.length, step.finish, step.rows, true, median.step};
 }
 
 Results measure(const OneRun& run) {

@@ -11,22 +11,15 @@ namespace lockstep::cli {
 /// A kernel that updates parameters, or clips gradients for it.
 bool is_optimizer(const Row& row);
 
-/// How long a step took since the end of the step before it.
-struct StepLength {
-  Time length{};
-  int64_t times = 1;  ///< that it took so long
-  int64_t first = 0;  ///< orders steps by when they first took so long, in the whole training
-  bool operator==(const StepLength&) const = default;
-};
-
 /// One optimizer step of one rank, as its journal shows it.
 struct StepMark {
   RowRange rows;      ///< of the main lane, from after the step before
   Time finish{};      ///< of its last optimizer kernel; without one, of what was submitted last
   int64_t times = 1;  ///< that it was taken: with it stand those that a simulation left out
   Time left_out{};    ///< how long all took that were left out before it
-  /// Empty: it was taken once, and the step before it is that of the list.
-  std::vector<StepLength> lengths{};
+  /// How long it took since the end of the step before, and how often. Empty: once, and the step
+  /// before it is that of the list.
+  std::vector<std::pair<Time, int64_t>> lengths{};
 };
 /// A step is a run of optimizer kernels without a forward between them. A rank that owns nothing
 /// has no such kernels, and its step ends where the trainer has taken it; so does that of a stage
@@ -43,9 +36,6 @@ struct SteadyStep {
   RowRange rows;
   bool steady = true;
   size_t index = 0;  ///< of the step
-  /// Of the step that first took so long in the whole training. Steps of one length may do
-  /// different things; this one stands for all, whether steps were left out or not.
-  size_t first = 0;
 };
 std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
                                       const std::vector<int64_t>& samples = {});

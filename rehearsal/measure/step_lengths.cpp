@@ -19,8 +19,8 @@ class TakenSteps {
     }
   }
 
-  /// By step and how long it took.
-  std::vector<std::map<Time, StepLength>> lengths() {
+  /// By step: how long, and how often.
+  std::vector<std::map<Time, int64_t>> lengths() {
     for (int64_t entry = 0; entry < std::ssize(repeated_); ++entry) {
       take_until(repeated_[static_cast<size_t>(entry)].row, entry);
       repeat(repeated_[static_cast<size_t>(entry)]);
@@ -88,18 +88,15 @@ class TakenSteps {
   }
 
   // From the last one back: what is taken again counts as often as all of that.
-  std::vector<std::map<Time, StepLength>> counted() const {
-    std::vector<std::map<Time, StepLength>> lengths(steps_.size());
+  std::vector<std::map<Time, int64_t>> counted() const {
+    std::vector<std::map<Time, int64_t>> lengths(steps_.size());
     std::vector<int64_t> more(taken_.size() + 1, 0);  // from here back, and from there no more
     int64_t times = 1;
     for (size_t at = taken_.size(); at-- > 0;) {
       times += more[at + 1];
       const Taken& each = taken_[at];
       if (each.again_until == 0) {
-        StepLength& length =
-            lengths[each.step].try_emplace(each.length, StepLength{each.length, 0}).first->second;
-        length.times += times * each.times;
-        length.first = static_cast<int64_t>(at);  // the last that comes here is the first taken
+        lengths[each.step][each.length] += times * each.times;
         continue;
       }
       more[each.again_until] += times * each.times;
@@ -123,12 +120,12 @@ void count_lengths(std::span<const RepeatedRows> repeated, std::vector<StepMark>
   if (repeated.empty()) {
     return;
   }
-  const std::vector<std::map<Time, StepLength>> lengths = TakenSteps(repeated, steps).lengths();
+  const std::vector<std::map<Time, int64_t>> lengths = TakenSteps(repeated, steps).lengths();
   for (size_t step = 0; step < steps.size(); ++step) {
     steps[step].times = 0;
-    for (const auto& [time, length] : lengths[step]) {
-      steps[step].lengths.push_back(length);
-      steps[step].times += length.times;
+    for (const auto& [length, times] : lengths[step]) {
+      steps[step].lengths.emplace_back(length, times);
+      steps[step].times += times;
     }
   }
 }
