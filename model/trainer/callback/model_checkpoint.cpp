@@ -261,7 +261,7 @@ Task<std::string> ModelCheckpoint::free_name(CheckpointName name, std::string ow
   co_return file;
 }
 
-// Only files of the newest step are left out (saves_alike): of these the last one counts.
+// What it saves then is the newest without a metric in its name (saves_alike): the last one counts.
 void ModelCheckpoint::go_on_from(int64_t step) {
   const int64_t every = settings_.every_n_train_steps;
   const int64_t last = every == 0 ? 0 : training_.progress.global_step / every * every;
@@ -278,8 +278,10 @@ void ModelCheckpoint::go_on_from(int64_t step) {
       remove(previous, file);
     }
   }
-  const bool links = settings_.save_last == SaveLast::link && settings_.save_top_k != 0;
-  last_saved_ = settings_.save_last == SaveLast::no || links ? last_saved_ : last_path_;
+  if (settings_.save_last != SaveLast::no &&
+      (settings_.save_last != SaveLast::link || settings_.save_top_k == 0)) {
+    last_saved_ = last_path_;
+  }
 }
 
 // Several of these callbacks may write into one folder.

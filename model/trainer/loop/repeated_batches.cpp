@@ -23,15 +23,9 @@ RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
     : training_(training),
       schedule_(schedule),
       windows_(training, 0, {schedule.window, steps_most(training.program().trainer, 1), 0}),
-      ranks_in_step_(batches_in_step(training.program().train.front())),
-      decided_(decisions, ranks_in_step_) {
-  const bool tells_of_passes = decisions.empty() || ranks_in_step_;
-  if (!tells_of_passes) {
-    windows_.forget_where_not_alike();
-  }
-  schedule_.kind = tells_of_passes && passes_are_alike(training.program())
-                       ? schedule.kind
-                       : training.periods().new_kind();
+      decided_(decisions, true) {
+  schedule_.kind =
+      passes_are_alike(training.program()) ? schedule.kind : training.periods().new_kind();
 }
 
 RepeatedBatches::Schedule RepeatedBatches::schedule_of(const Training& training,
@@ -141,11 +135,9 @@ int64_t RepeatedBatches::left_out(int64_t number) {
   const bool was_alike = next_different(before) >= number && !decided_.is_break(number / length);
   const int64_t next_break = decided_.next_break(number / length);
   const int64_t kept = windows_before_kept(training_);
-  int64_t next = kept < schedule_.batches ? std::min(next_different(number), number + kept * length)
-                                          : next_different(number);
-  if (!ranks_in_step_) {  // what others do in their windows follows from their own numbers
-    next = std::min(next, number + alike_from(0) * length);
-  }
+  const int64_t next = kept < schedule_.batches
+                           ? std::min(next_different(number), number + kept * length)
+                           : next_different(number);
   const bool breaks_first = next_break < next / length;
   const int64_t steps_before = training_.progress.global_step;
   const int64_t left_out =

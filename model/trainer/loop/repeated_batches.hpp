@@ -57,7 +57,6 @@ class RepeatedBatches final : PeriodKinds {
   Schedule schedule_;
   int64_t number_ = 0;  ///< of the batch that begins
   RepeatedLoop windows_;
-  bool ranks_in_step_;  ///< all have as many batches
   DecidedWindows decided_;
 };
 

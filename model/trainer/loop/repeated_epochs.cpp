@@ -19,13 +19,16 @@ bool saves_checkpoints(const TrainingProgram& program) {
 
 int64_t digits_of(int64_t number) { return std::ssize(std::to_string(number)); }
 
+bool hooks_log(const TrainingProgram& program) {
+  const std::optional<ProgramSpec>& hooks = program.scenario->program;
+  return hooks && (find_statement(*hooks, StatementKind::log) != nullptr ||
+                   find_statement(*hooks, StatementKind::log_dict) != nullptr);
+}
+
 }  // namespace
 
 bool logs_rows(const TrainingProgram& program) {
-  const std::optional<ProgramSpec>& hooks = program.scenario->program;
-  return program.trainer.has_logger && program.trainer.log_every_n_steps > 0 && hooks &&
-         (find_statement(*hooks, StatementKind::log) != nullptr ||
-          find_statement(*hooks, StatementKind::log_dict) != nullptr);
+  return program.trainer.has_logger && program.trainer.log_every_n_steps > 0 && hooks_log(program);
 }
 
 int64_t rows_shown_from(const TrainingProgram& program, int64_t steps_of_epoch, int64_t raises_at) {
@@ -78,11 +81,7 @@ bool saves_alike(const ModelCheckpointSettings& settings) {
 }  // namespace
 
 bool saves_alike(const TrainingProgram& program) {
-  const bool logs =
-      program.scenario->program &&
-      (find_statement(*program.scenario->program, StatementKind::log) != nullptr ||
-       find_statement(*program.scenario->program, StatementKind::log_dict) != nullptr);
-  return !logs && !program.store &&
+  return !hooks_log(program) && !program.store &&
          std::ranges::all_of(program.callbacks, [](const CallbackSettings& callback) {
            const auto* const checkpoint = std::get_if<ModelCheckpointSettings>(&callback);
            return checkpoint == nullptr || checkpoint->every_n_train_steps == 0 ||
