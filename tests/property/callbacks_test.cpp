@@ -5,12 +5,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/scenario/load/load.hpp"
 #include "properties/invariants/replicas_agree.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/monitored.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
+#include "tests/property/scenario_of.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -170,14 +170,6 @@ Expected expected_of(const MonitoredCase& drawn) {
     }));
   }
   return expected;
-}
-
-Scenario scenario_of(const std::string& text) {
-  const FileReader reader = [&](const std::string&,
-                                size_t) -> std::variant<std::string, FileError> { return text; };
-  LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
-  RC_ASSERT(loaded.ok());
-  return loaded.scenarios.front();
 }
 
 std::vector<ReplicaValues> replicas_of(const cli::OneRun& run) {

@@ -5,11 +5,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "io/scenario/load/load.hpp"
 #include "rehearsal/elastic/attempts.hpp"
 #include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/draws.hpp"
 #include "tests/property/held.hpp"
+#include "tests/property/scenario_of.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -18,9 +19,7 @@ namespace elastic_classes_test {
 
 namespace {
 
-int between(int least, int most) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, most + 1));
-}
+int between(int least, int most) { return least + drawn_below(most - least + 1); }
 
 std::string drawn_failure(int nodes, int devices, int steps) {
   const int step = between(1, steps);
@@ -71,15 +70,6 @@ ElasticJobCase draw_job() {
 }
 
 cli::Attempts attempts_of(const std::string& text, bool all_ranks) {
-  const std::string whole =
-      text + fmt::format("verify: {{numerics: false, all_ranks: {}}}\n", all_ranks);
-  const FileReader reader = [&](const std::string&,
-                                size_t) -> std::variant<std::string, FileError> { return whole; };
-  LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
-  for (const auto& diagnostic : loaded.diagnostics) {
-    RC_LOG() << diagnostic.message << "\n";
-  }
-  RC_ASSERT(loaded.ok());
   const cli::RunAttempt run = [](const Scenario& scenario, const Attempt& attempt) {
     cli::RunRequest request;
     request.attempt = attempt;
@@ -87,7 +77,9 @@ cli::Attempts attempts_of(const std::string& text, bool all_ranks) {
     explored.first = cli::run_once(scenario, request);
     return explored;
   };
-  return cli::run_attempts(loaded.scenarios.front(), run,
+  const std::string whole =
+      text + fmt::format("verify: {{numerics: false, all_ranks: {}}}\n", all_ranks);
+  return cli::run_attempts(scenario_of(whole), run,
                            [] { return std::make_shared<cli::MemoryCheckpoints>(); });
 }
 

@@ -9,13 +9,13 @@
 #include <span>
 #include <tuple>
 
-#include "io/scenario/load/load.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/measure/step_ends.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
 #include "tests/property/long_training.hpp"
+#include "tests/property/scenario_of.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -25,17 +25,6 @@ namespace left_out_periods_test {
 namespace {
 
 constexpr const char* test_name = "what is left out is what would have happened";
-
-Scenario scenario_of(const std::string& text) {
-  const FileReader reader = [&](const std::string&,
-                                size_t) -> std::variant<std::string, FileError> { return text; };
-  LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
-  for (const auto& diagnostic : loaded.diagnostics) {
-    RC_LOG() << diagnostic.message << "\n";
-  }
-  RC_ASSERT(loaded.ok());
-  return loaded.scenarios.front();
-}
 
 /// A row with what became of it; tickets and buffers, which are numbered, are left out.
 struct Done {

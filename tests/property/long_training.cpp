@@ -4,11 +4,11 @@
 
 #include <vector>
 
+#include "tests/property/draws.hpp"
+
 namespace lockstep::test {
 
 namespace {
-
-std::string one_of(const std::vector<std::string>& texts) { return *rc::gen::elementOf(texts); }
 
 std::vector<std::string> programs() {
   return {

@@ -8,12 +8,12 @@
 #include <map>
 #include <regex>
 
-#include "io/scenario/load/load.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
+#include "tests/property/scenario_of.hpp"
 #include "tests/property/wide_case.hpp"
 
 using namespace lockstep;
@@ -22,17 +22,6 @@ using namespace lockstep::test;
 namespace rank_classes_test {
 
 namespace {
-
-Scenario scenario_of(const std::string& text) {
-  const FileReader reader = [&](const std::string&,
-                                size_t) -> std::variant<std::string, FileError> { return text; };
-  LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
-  for (const auto& diagnostic : loaded.diagnostics) {
-    RC_LOG() << diagnostic.message << "\n";
-  }
-  RC_ASSERT(loaded.ok());
-  return loaded.scenarios.front();
-}
 
 /// The rows of one rank. A group has a different number on the rank that runs for it, and the same
 /// members.

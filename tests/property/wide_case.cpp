@@ -6,14 +6,13 @@
 #include <ostream>
 #include <vector>
 
+#include "tests/property/draws.hpp"
 #include "tests/property/wide_faults.hpp"
 #include "tests/property/wide_megatron.hpp"
 
 namespace lockstep::test {
 
 namespace {
-
-std::string one_of(const std::vector<std::string>& texts) { return *rc::gen::elementOf(texts); }
 
 // Some of them hang, or name ranks in ways by which no two are alike.
 std::vector<std::string> hooks() {

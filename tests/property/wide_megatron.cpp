@@ -2,19 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
+#include "tests/property/draws.hpp"
 #include "tests/property/wide_faults.hpp"
 
 namespace lockstep::test {
-
-namespace {
-
-std::string one_of_texts(const std::vector<std::string>& texts) {
-  return *rc::gen::elementOf(texts);
-}
-
-}  // namespace
 
 // Tensor ranks of a stage on one node, of which most do the same.
 WideCase wide_megatron(int micro_batches) {
@@ -65,12 +56,11 @@ WideCase wide_megatron(int micro_batches) {
       "      global_batch_size: {}\n"
       "      ddp: {{use_distributed_optimizer: {}, overlap_grad_reduce: {}, bucket_size: 3000}}\n"
       "{}",
-      one_of_texts({"dgx-a100", "dgx-h100", "dgx-h100"}), nodes,
-      one_of_texts({"Adam: {lr: 0.01}", "SGD: {lr: 0.1}"}), 2 * stages,
-      one_of_texts({"", ", tied_to: wte"}), of_replica * replicas * steps, of_replica, devices,
-      nodes, *rc::gen::inRange(1, 3), one_of_texts({"0.0", "0.5"}), tensor_ranks, stages,
-      context_ranks, one_of_texts({"true", "false"}), of_replica * replicas,
-      one_of_texts({"true", "false"}), one_of_texts({"true", "false"}),
+      one_of({"dgx-a100", "dgx-h100", "dgx-h100"}), nodes,
+      one_of({"Adam: {lr: 0.01}", "SGD: {lr: 0.1}"}), 2 * stages, one_of({"", ", tied_to: wte"}),
+      of_replica * replicas * steps, of_replica, devices, nodes, *rc::gen::inRange(1, 3),
+      one_of({"0.0", "0.5"}), tensor_ranks, stages, context_ranks, one_of({"true", "false"}),
+      of_replica * replicas, one_of({"true", "false"}), one_of({"true", "false"}),
       drawn_faults(nodes * devices, nodes, true))};
 }
 
