@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rehearsal/measure/interval_union.hpp"
-#include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_samples.hpp"
 
 namespace lockstep::cli {
@@ -16,7 +16,8 @@ std::vector<DeviceUse> device_use(const OneRun& run) {
   }
   const Journal& journal = *run.result.journal;
   const std::vector<StepMark> steps = steps_of(journal, 0);
-  const auto steady = steady_step(steps, samples_of_steps(*run.preparation.log, steps.size()));
+  const auto steady = steady_step(steps, repeated_of(journal, 0),
+                                  samples_of_steps(*run.preparation.log, steps.size()));
   if (!steady) {
     return {};
   }

@@ -9,6 +9,7 @@
 #include "rehearsal/measure/breakdown.hpp"
 #include "rehearsal/measure/left_out_within.hpp"
 #include "rehearsal/measure/peak_moment.hpp"
+#include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_cycle.hpp"
 #include "rehearsal/measure/step_ends.hpp"
 #include "rehearsal/run/configuration.hpp"
@@ -43,11 +44,12 @@ using AllSteps = ByRank<std::vector<StepMark>>;
 
 // The same step on every rank, where the rank took it.
 RowRange rows_of_step(World world, const std::vector<StepMark>& steps,
+                      std::span<const RepeatedRows> repeated,
                       const std::optional<size_t>& counted) {
   if (!counted || steps.empty()) {
     return {};
   }
-  return steps[*counted < steps.size() ? *counted : *counted_step(world, steps)].rows;
+  return steps[*counted < steps.size() ? *counted : *counted_step(world, steps, repeated)].rows;
 }
 
 /// Steps on one and the same batch, the steady one among them: of several optimizers each has its
@@ -129,7 +131,8 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
     const size_t rank = all.first_of(place);
     std::vector<int64_t> counts = logs[rank].samples_of_steps;
     counts.resize(counts.size() == steps.size() ? counts.size() : 0);
-    const std::optional<SteadyStep> steady = steady_step(steps, counts);
+    const std::optional<SteadyStep> steady =
+        steady_step(steps, repeated_of(*run.result.journal, static_cast<int32_t>(rank)), counts);
     if (!steady || counts.empty() || steady->end <= steady->begin) {
       continue;
     }
@@ -193,10 +196,8 @@ void measure_cycle(const OneRun& run, const AllSteps& all, const std::vector<int
                    Prediction& prediction) {
   prediction.steps_of_cycle = run.preparation.log->ranks.front().steps_of_cycle;
   if (prediction.steps_of_cycle > 1) {
-    const Journal& journal = *run.result.journal;
-    prediction.mean_step_time = mean_of_cycle(
-        journal.repeated.empty() ? std::span<const RepeatedRows>() : journal.repeated.front(),
-        all.front(), samples, prediction.steps_of_cycle);
+    prediction.mean_step_time = mean_of_cycle(repeated_of(*run.result.journal, 0), all.front(),
+                                              samples, prediction.steps_of_cycle);
   }
 }
 
@@ -236,92 +237,7 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
   rate(run, all, span, results);
 }
 
-/// All but the first, of those that took the most samples.
-std::vector<size_t> like_steps(const std::vector<StepMark>& steps,
-                               const std::vector<int64_t>& samples) {
-  const bool counted = samples.size() == steps.size();
-  const int64_t most = counted ? *std::max_element(samples.begin() + 1, samples.end()) : 0;
-  std::vector<size_t> order;
-  for (size_t step = 1; step < steps.size(); ++step) {
-    if (!counted || samples[step] == most) {
-      order.push_back(step);
-    }
-  }
-  return order;
-}
-
-/// A step as it was taken so many times.
-struct TakenStep {
-  size_t step = 0;
-  Time length{};
-  int64_t times = 1;
-};
-
-std::vector<TakenStep> taken_steps(const std::vector<StepMark>& steps,
-                                   const std::vector<size_t>& order) {
-  std::vector<TakenStep> taken;
-  for (const size_t step : order) {
-    for (const auto& [length, times] : steps[step].lengths) {
-      taken.push_back({step, length, times});
-    }
-    if (steps[step].lengths.empty()) {
-      taken.push_back({step, steps[step].finish - steps[step - 1].finish});
-    }
-  }
-  std::ranges::stable_sort(taken, {}, &TakenStep::length);
-  return taken;
-}
-
-/// Of steps in order: the lower one of the middle.
-TakenStep weighted_median(const std::vector<TakenStep>& order) {
-  int64_t all = 0;
-  for (const TakenStep& each : order) {
-    all += each.times;
-  }
-  int64_t before = (all - 1) / 2;
-  for (const TakenStep& each : order) {
-    before -= each.times;
-    if (before < 0) {
-      return each;
-    }
-  }
-  return order.back();
-}
-
 }  // namespace
-
-std::optional<size_t> counted_step(World world, const std::vector<StepMark>& steps,
-                                   const std::vector<int64_t>& samples) {
-  if (is_real(world) && steps.size() > 1) {
-    const std::vector<size_t> order = like_steps(steps, samples);
-    return order[(order.size() - 1) / 2];
-  }
-  const std::optional<SteadyStep> steady = steady_step(steps, samples);
-  return steady ? std::optional<size_t>(steady->index) : std::nullopt;
-}
-
-std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
-                                      const std::vector<int64_t>& samples) {
-  if (steps.empty()) {
-    return std::nullopt;
-  }
-  if (steps.size() == 1) {
-    return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0};
-  }
-  const std::vector<TakenStep> order = taken_steps(steps, like_steps(steps, samples));
-  TakenStep median = weighted_median(order);
-  const auto is_whole = [&steps](const TakenStep& each) {
-    return steps[each.step].finish - steps[each.step - 1].finish == each.length;
-  };
-  if (!is_whole(median)) {  // what began before it is far away; another shows the same
-    const auto whole = std::ranges::find_if(order, [&](const TakenStep& each) {
-      return each.length == median.length && is_whole(each);
-    });
-    median = whole == order.end() ? median : *whole;
-  }
-  const StepMark& step = steps[median.step];
-  return SteadyStep{step.finish - median.length, step.finish, step.rows, true, median.step};
-}
 
 Results measure(const OneRun& run) {
   Results results = configuration_of(run);
@@ -342,13 +258,14 @@ Results measure(const OneRun& run) {
   prediction.steps = count_steps(steps);
   prediction.simulated_steps = static_cast<int64_t>(steps.size());
   const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
-  const std::optional<SteadyStep> steady = steady_step(steps, samples);
+  const std::span<const RepeatedRows> repeated = repeated_of(*result.journal, 0);
+  const std::optional<SteadyStep> steady = steady_step(steps, repeated, samples);
   if (steady) {
     measure_steps(run, all, *steady, samples, results);
   } else {
     prediction.breakdown = breakdown_of(*result.journal, 0, {}, result.total_time);
   }
-  const std::optional<size_t> counted = counted_step(run.world, steps, samples);
+  const std::optional<size_t> counted = counted_step(run.world, steps, repeated, samples);
   results.ranks = ByRank<RankResults>(ranks, classes);
   for (size_t place = 0; place < results.ranks.distinct().size(); ++place) {
     const size_t at = results.ranks.first_of(place);
@@ -367,7 +284,8 @@ Results measure(const OneRun& run) {
       own.peak_at = moment_of(*result.journal, rank, memory->peak_buffer, all[at]);
     }
     own.takes_steps = steps.size() <= 1 || all[at].size() > 1;
-    const RowRange rows = rows_of_step(run.world, all[at], counted);
+    const RowRange rows =
+        rows_of_step(run.world, all[at], repeated_of(*result.journal, rank), counted);
     own.transfers = transfers_of(*result.journal, rank, rows,
                                  left_out_within(*result.journal, rank, all[at], rows));
     own.reserve = reserve_of(run, rank).total();

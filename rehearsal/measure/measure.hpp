@@ -26,24 +26,8 @@ struct StepMark {
 /// that updates by an earlier batch meanwhile.
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
 
-/// The step of median length among all but the first; of the only step, that one. Nothing without
-/// steps. `begin` is the end of the step before. Where `samples` gives the samples of each step,
-/// the median is of those that took the most: the end of an epoch may cut a batch or a window of
-/// accumulation short.
-struct SteadyStep {
-  Time begin{};  ///< as if nothing had been left out between the two
-  Time end{};
-  RowRange rows;
-  bool steady = true;
-  size_t index = 0;  ///< of the step
-};
-std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
-                                      const std::vector<int64_t>& samples = {});
-
-/// The step whose transfers stand for every step. Real worlds take the middle one by position,
-/// since their lengths are never twice the same.
-std::optional<size_t> counted_step(World world, const std::vector<StepMark>& steps,
-                                   const std::vector<int64_t>& samples = {});
+/// What a simulation left out of a rank's main lane; empty where it left out nothing.
+std::span<const RepeatedRows> repeated_of(const Journal& journal, int32_t rank);
 
 /// Everything that a run gives to expectations and reports.
 Results measure(const OneRun& run);

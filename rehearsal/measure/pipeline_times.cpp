@@ -8,7 +8,7 @@
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/pipeline/pipeline_marks.hpp"
 #include "rehearsal/measure/breakdown.hpp"
-#include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_samples.hpp"
 
 namespace lockstep::cli {
@@ -155,7 +155,7 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
   for (const int32_t rank : run.preparation.pipeline_ranks) {
     const std::vector<StepMark> steps = steps_of(journal, rank);
     const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
-    const std::optional<SteadyStep> step = steady_step(steps, samples);
+    const std::optional<SteadyStep> step = steady_step(steps, repeated_of(journal, rank), samples);
     if (!step) {
       return std::nullopt;
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rehearsal/measure/steady_step.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -84,7 +86,7 @@ std::optional<Time> mean_of_cycle(std::span<const RepeatedRows> repeated,
   if (std::ssize(taken) < steps_of_cycle) {
     return std::nullopt;
   }
-  const std::optional<SteadyStep> steady = steady_step(steps, samples);
+  const std::optional<SteadyStep> steady = steady_step(steps, repeated, samples);
   const bool counted = samples.size() == steps.size();
   std::vector<std::vector<Time>> lengths(static_cast<size_t>(steps_of_cycle));
   for (size_t at = 0; at < taken.size(); ++at) {

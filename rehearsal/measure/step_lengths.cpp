@@ -17,19 +17,42 @@ class TakenSteps {
       places_.emplace(std::pair(rows.begin, rows.first_inner), Place{});
       places_.emplace(std::pair(rows.end, rows.end_inner), Place{});
     }
+    take_all();
   }
 
   /// By step: how long, and how often.
-  std::vector<std::map<Time, int64_t>> lengths() {
+  std::vector<std::map<Time, int64_t>> lengths() const { return counted(); }
+
+  /// Of the steps for which `counts` that took so long, the one with this number.
+  size_t nth(const std::vector<char>& counts, Time length, int64_t number) const {
+    std::vector<int64_t> before(taken_.size() + 1, 0);  // of them, by place in `taken_`
+    for (size_t at = 0; at < taken_.size(); ++at) {
+      const Taken& each = taken_[at];
+      const int64_t own = each.again_until == 0
+                              ? int64_t{counts[each.step] != 0 && each.length == length}
+                              : before[each.again_until] - before[each.again_from];
+      before[at + 1] = before[at] + own * each.times;
+    }
+    while (true) {
+      const auto behind = std::ranges::upper_bound(before, number);
+      const Taken& found = taken_[static_cast<size_t>(behind - before.begin()) - 1];
+      if (found.again_until == 0) {
+        return found.step;
+      }
+      const int64_t of_one_turn = before[found.again_until] - before[found.again_from];
+      number = before[found.again_from] + (number - *(behind - 1)) % of_one_turn;
+    }
+  }
+
+ private:
+  void take_all() {
     for (int64_t entry = 0; entry < std::ssize(repeated_); ++entry) {
       take_until(repeated_[static_cast<size_t>(entry)].row, entry);
       repeat(repeated_[static_cast<size_t>(entry)]);
     }
     take_until(steps_.empty() ? 0 : steps_.back().rows.end, std::ssize(repeated_));
-    return counted();
   }
 
- private:
   /// One step, or what was taken before once more.
   struct Taken {
     size_t step = 0;
@@ -53,7 +76,7 @@ class TakenSteps {
       for (; place != places_.end() && place->first.first < step.rows.end; ++place) {
         place->second = {taken_.size(), last_finish_};
       }
-      take(next_, step.finish, 1);
+      take(next_, step.finish);
     }
     for (; place != places_.end() && place->first <= std::pair(row, entry); ++place) {
       place->second = {taken_.size(), last_finish_};
@@ -61,9 +84,15 @@ class TakenSteps {
     row_ = row;
   }
 
-  void take(size_t step, Time finish, int64_t times) {
-    taken_.push_back({step, finish - last_finish_, finish, times, 0, 0});
+  void take(size_t step, Time finish) {
+    taken_.push_back({step, finish - last_finish_, finish, 1, 0, 0});
     last_finish_ = finish;
+  }
+
+  void take_again(size_t from, size_t until, int64_t times) {
+    if (from < until && times > 0) {
+      taken_.push_back({0, {}, {}, times, from, until});
+    }
   }
 
   // The first of each turn follows the last step before it, the others follow one another as they
@@ -76,13 +105,15 @@ class TakenSteps {
     }
     const Taken first = taken_[begin.taken];
     const Time last_finish = end.last_finish + rows.first;
-    take(first.step, first.finish + rows.first, 1);
+    const size_t first_turn = taken_.size();
+    take(first.step, first.finish + rows.first);
+    take_again(begin.taken + 1, end.taken, 1);
     if (rows.periods > 1) {
+      const size_t second_turn = taken_.size();
       last_finish_ = last_finish;
-      take(first.step, first.finish + rows.first + rows.period, rows.periods - 1);
-    }
-    if (end.taken > begin.taken + 1) {
-      taken_.push_back({0, {}, {}, rows.periods, begin.taken + 1, end.taken});
+      take(first.step, first.finish + rows.first + rows.period);
+      take_again(first_turn + 1, second_turn, 1);
+      take_again(second_turn, taken_.size(), rows.periods - 2);
     }
     last_finish_ = last_finish + rows.period * (rows.periods - 1);
   }
@@ -128,6 +159,16 @@ void count_lengths(std::span<const RepeatedRows> repeated, std::vector<StepMark>
       steps[step].times += times;
     }
   }
+}
+
+size_t nth_step_of_length(std::span<const RepeatedRows> repeated,
+                          const std::vector<StepMark>& steps, const std::vector<size_t>& like,
+                          Time length, int64_t number) {
+  std::vector<char> counts(steps.size(), 0);
+  for (const size_t step : like) {
+    counts[step] = 1;
+  }
+  return TakenSteps(repeated, steps).nth(counts, length, number);
 }
 
 }  // namespace lockstep::cli

@@ -26,14 +26,16 @@ bool is_optimizer(const Row& row) {
           row.kernel == Kernel::unscale);
 }
 
+std::span<const RepeatedRows> repeated_of(const Journal& journal, int32_t rank) {
+  return journal.repeated.empty() ? std::span<const RepeatedRows>()
+                                  : journal.repeated[static_cast<size_t>(rank)];
+}
+
 namespace {
 
 // What is left out repeats the steps that end within it.
 void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>& steps) {
-  if (journal.repeated.empty()) {
-    return;
-  }
-  const std::vector<RepeatedRows>& repeated = journal.repeated[static_cast<size_t>(rank)];
+  const std::span<const RepeatedRows> repeated = repeated_of(journal, rank);
   count_lengths(repeated, steps);
   const auto ends_in = [](const RepeatedRows& rows, const StepMark& step) {
     return rows.begin < step.rows.end && step.rows.end <= rows.end;

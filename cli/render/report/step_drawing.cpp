@@ -9,7 +9,7 @@
 #include "cli/render/timeline/rank_spans.hpp"
 #include "cli/render/timeline/span_text.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
-#include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_samples.hpp"
 #include "rehearsal/text/number_text.hpp"
 
@@ -137,7 +137,8 @@ int32_t order_of(int32_t track) {
 DrawnSpan drawn_span(const OneRun& run) {
   const std::vector<StepMark> steps = steps_of(*run.result.journal, 0);
   const std::optional<SteadyStep> steady =
-      steady_step(steps, samples_of_steps(*run.preparation.log, steps.size()));
+      steady_step(steps, repeated_of(*run.result.journal, 0),
+                  samples_of_steps(*run.preparation.log, steps.size()));
   if (!steady || steady->begin >= steady->end) {
     return {Time{}, run.result.total_time, false};
   }

@@ -44,5 +44,27 @@ TEST_CASE("a validation that is left out makes the step around it longer") {
   CHECK(steps[2].lengths == Lengths{{Time(10), 1}});
 }
 
+TEST_CASE("of steps that took as long, each counts in the order in which it was taken") {
+  // Steps 0 to 3 end at 10, 20, 30 and 42. Steps 1 and 2 come twice more at 52, 62, 72, 82; all of
+  // that, from step 1 on, three times more: 0 1 2 3 (1 2 1 2) ((1 2 3 (1 2 1 2)) x 3).
+  const std::vector<StepMark> steps = marks_of_steps({10, 20, 30, 42});
+  const RepeatedRows twice{40, 10, 30, 2, Time(20), Time(32), 0, 0};
+  const RepeatedRows again{40, 10, 40, 3, Time(72), Time(72), 0, 1};
+  const std::vector<RepeatedRows> repeated{twice, again};
+  std::vector<size_t> order = {1, 2, 1, 2, 1, 2};
+  for (int turn = 0; turn < 3; ++turn) {
+    order.insert(order.end(), {1, 2, 1, 2, 1, 2});
+  }
+  for (size_t number = 0; number < order.size(); ++number) {
+    CAPTURE(number);
+    CHECK(nth_step_of_length(repeated, steps, {1, 2, 3}, Time(10), static_cast<int64_t>(number)) ==
+          order[number]);
+  }
+  for (int64_t number = 0; number < 4; ++number) {
+    CHECK(nth_step_of_length(repeated, steps, {1, 2, 3}, Time(12), number) == 3);
+    CHECK(nth_step_of_length(repeated, steps, {2}, Time(10), number) == 2);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::cli::step_lengths_test
