@@ -45,6 +45,18 @@ std::map<Key, TransferCount> by_key(const std::vector<TransferCount>& counts) {
   return keyed;
 }
 
+/// The group with the place of `group` on a rank that runs for another one, as that one calls it.
+std::string counterpart_of_group(const Journal& journal, const std::string& group, int32_t running,
+                                 int32_t rank) {
+  const auto groups = static_cast<uint32_t>(journal.groups[static_cast<size_t>(running)].size());
+  for (uint32_t id = 1; id < groups && running != rank; ++id) {
+    if (label_of(journal, running, GroupId{static_cast<uint16_t>(id)}) == group) {
+      return label_of(journal, rank, GroupId{static_cast<uint16_t>(id)});
+    }
+  }
+  return group;
+}
+
 /// What other lanes submit within rows of the main lane: after `begin`, at `end` at the latest.
 struct SubmissionSpan {
   std::optional<Time> begin{};  ///< none: from the start on
@@ -82,15 +94,20 @@ bool moves_between_gpus(const Row& row) {
          (is_communication(row.kind) || (row.kind == OpKind::copy && row.tag == between_devices));
 }
 
-std::string counterpart_of_group(const Journal& journal, const std::string& group, int32_t running,
-                                 int32_t rank) {
-  const auto groups = static_cast<uint32_t>(journal.groups[static_cast<size_t>(running)].size());
-  for (uint32_t id = 1; id < groups && running != rank; ++id) {
-    if (label_of(journal, running, GroupId{static_cast<uint16_t>(id)}) == group) {
-      return label_of(journal, rank, GroupId{static_cast<uint16_t>(id)});
-    }
+std::vector<TransferCount> counts_for_rank(const Journal& journal,
+                                           std::vector<TransferCount> counts, int32_t rank) {
+  const int32_t running = journal.own_rank(rank);
+  if (running == rank) {
+    return counts;
   }
-  return group;
+  for (TransferCount& count : counts) {
+    count.group = counterpart_of_group(journal, count.group, running, rank);
+  }
+  std::vector<TransferCount> in_order;
+  for (const auto& [key, count] : by_key(counts)) {
+    in_order.push_back(count);
+  }
+  return in_order;
 }
 
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank, const RowRange& range,

@@ -40,14 +40,15 @@ struct RowsAgain {
 /// Whether data leave a GPU by this operation: to another rank, or to another GPU of this one.
 bool moves_between_gpus(const Row& row);
 
-/// The group with the place of `group` on a rank that runs for another one, as that one calls it.
-std::string counterpart_of_group(const Journal& journal, const std::string& group, int32_t running,
-                                 int32_t rank);
-
 /// The communication of one rank within these rows, and what else counts, by kind and group.
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
                                         const RowRange& rows = {},
                                         std::span<const RowsAgain> again = {});
+
+/// What the rank that runs for this one counted, with the groups as this one calls them, and in the
+/// order that transfers_of gives them.
+std::vector<TransferCount> counts_for_rank(const Journal& journal,
+                                           std::vector<TransferCount> counts, int32_t rank);
 
 /// What the rank sends for them where collectives go round a ring of W: 2 (W-1)/W of an all_reduce,
 /// (W-1)/W of a reduce_scatter or an all_to_all, W-1 times its part of an all_gather. A broadcast

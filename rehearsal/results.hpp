@@ -9,6 +9,7 @@
 #include "model/program/buffer_table.hpp"
 #include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/transfers.hpp"
+#include "model/strategy/written_bytes.hpp"
 #include "properties/transfer_counts.hpp"
 #include "rehearsal/elastic/elastic_results.hpp"
 
@@ -89,7 +90,8 @@ struct RankResults {
   bool takes_steps = true;                ///< false of a parameter server, for instance
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
   std::map<std::string, double> metrics;  ///< logged last
-  std::optional<Bytes> checkpoint_bytes;  ///< that it wrote into the last checkpoint
+  /// That it wrote into the last checkpoint; nothing: it saved none.
+  std::optional<WrittenBytes> checkpoint_bytes;
 };
 
 /// Results of variants of a training.

@@ -9,7 +9,7 @@
 #include "cli/render/timeline/timeline.hpp"
 #include "cli/step_range.hpp"
 #include "rehearsal/measure/measure.hpp"
-#include "rehearsal/measure/step_ends.hpp"
+#include "rehearsal/measure/step_sequence.hpp"
 #include "rehearsal/outcome.hpp"
 #include "rehearsal/run/output.hpp"
 

@@ -77,10 +77,12 @@ std::string checkpoint_line(const Rehearsal& rehearsal) {
   int64_t all = 0;
   const ByRank<RankResults>& ranks = rehearsal.results.ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    const int64_t bytes = ranks[rank].checkpoint_bytes.value_or(Bytes{}).count();
+    const auto number = static_cast<int32_t>(rank);
+    const std::optional<WrittenBytes>& written = ranks[rank].checkpoint_bytes;
+    const int64_t bytes = written ? written->of(number).count() : 0;
     all += bytes;
     if (bytes > 0) {
-      by_bytes[bytes].add(static_cast<int32_t>(rank));
+      by_bytes[bytes].add(number);
     }
   }
   if (by_bytes.empty()) {

@@ -127,17 +127,11 @@ Json memory_json(const DeviceMemory& memory) {
   return json;
 }
 
-Json transfers_json(const std::vector<TransferCount>& transfers, const Journal* journal,
-                    int32_t rank) {
+Json transfers_json(const std::vector<TransferCount>& transfers) {
   Json all = Json::array();
-  const auto own_name = [&](const std::string& group) {
-    return journal == nullptr
-               ? group
-               : counterpart_of_group(*journal, group, journal->own_rank(rank), rank);
-  };
   for (const TransferCount& transfer : transfers) {
     all.push_back({{"operation", name_of(transfer.kind)},
-                   {"group", own_name(transfer.group)},
+                   {"group", transfer.group},
                    {"count", transfer.count},
                    {"bytes", transfer.bytes}});
   }
@@ -145,6 +139,7 @@ Json transfers_json(const std::vector<TransferCount>& transfers, const Journal* 
 }
 
 Json classes_json(const Rehearsal& rehearsal) {
+  const std::unique_ptr<Journal>& journal = rehearsal.run.result.journal;
   std::vector<Json> by_rank;
   for (const auto& rank : rehearsal.results.ranks) {
     Json json;
@@ -157,9 +152,10 @@ Json classes_json(const Rehearsal& rehearsal) {
     json["memory"]["drive_peak_bytes"] = rank.drive_peak.count();
     json["memory"]["cuda_context_bytes"] = reserve.cuda_context.count();
     json["memory"]["nccl_bytes"] = reserve.nccl.count();
-    json["transfers"] = transfers_json(rank.transfers, rehearsal.run.result.journal.get(), number);
+    json["transfers"] = transfers_json(journal ? counts_for_rank(*journal, rank.transfers, number)
+                                               : rank.transfers);
     json["checkpoint_bytes"] =
-        rank.checkpoint_bytes ? Json(rank.checkpoint_bytes->count()) : Json(nullptr);
+        rank.checkpoint_bytes ? Json(rank.checkpoint_bytes->of(number).count()) : Json(nullptr);
     by_rank.push_back(std::move(json));
   }
   return told_together(by_rank);

@@ -307,7 +307,7 @@ Json json_of_log(const RankLog& log) {
           {"handed_over", names_json(log.handed_over)},
           {"monitors", json_of_all(log.monitors)},
           {"checkpoints", json_of_all(log.checkpoints)},
-          {"checkpoint_bytes", log.checkpoint_bytes.value_or(Bytes(-1)).count()},
+          {"checkpoint_bytes", log.checkpoint_bytes.value_or(Bytes(-1)).own.count()},
           {"stopped_epoch", log.stopped_epoch.value_or(-1)},
           {"learning_rates", rates_json(log.learning_rates)},
           {"samples", json_of_all(log.samples)},

@@ -24,7 +24,7 @@ std::vector<HeldParameter> Strategy::held_parameters() {
   return held;
 }
 
-Task<Bytes> Strategy::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+Task<WrittenBytes> Strategy::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
   const bool writes = rank.id() == 0;
   const Bytes bytes = writes ? model_bytes(replica(), replica().plan()).of(request) : Bytes{};
   co_await write_file(rank, bytes, request, 1, site);

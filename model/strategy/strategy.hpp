@@ -17,6 +17,7 @@
 #include "model/strategy/step_kinds.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/strategy/update_options.hpp"
+#include "model/strategy/written_bytes.hpp"
 
 namespace lockstep {
 
@@ -34,6 +35,7 @@ struct HeldParameter {
 struct RanksOfRun {
   int32_t all = 1;
   int32_t of_node = 1;
+  bool writing_takes_time = false;  ///< of files, by their bytes
 };
 
 /// How a training run is spread over devices: Lightning's Strategy, one object per rank. The
@@ -124,9 +126,9 @@ class Strategy {
   /// What this rank holds of each parameter between steps, in definition order.
   virtual std::vector<HeldParameter> held_parameters();
   /// Lightning's dump_checkpoint and Strategy.save_checkpoint: brings together what files hold, a
-  /// collective of all ranks where some state is divided, and writes them. Returns the bytes that
-  /// this rank writes. By default rank 0 has everything and writes it.
-  virtual Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site);
+  /// collective of all ranks where some state is divided, and writes them. Returns what this
+  /// rank writes. By default rank 0 has everything and writes it.
+  virtual Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site);
   /// What `state_dict()` of the module does on this rank alone: nothing where a rank holds the
   /// values that it returns, or a part of them.
   virtual Program read_state_dict(Rank& rank, SiteId site);

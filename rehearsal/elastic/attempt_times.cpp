@@ -5,7 +5,7 @@
 #include <set>
 
 #include "rehearsal/measure/measure.hpp"
-#include "rehearsal/measure/step_ends.hpp"
+#include "rehearsal/measure/step_sequence.hpp"
 
 namespace lockstep::cli {
 
@@ -78,10 +78,8 @@ Time training_until(const OneRun& run, const AttemptResult& attempt, int64_t ste
   if (steps.empty() || (taken <= 0 && !is_whole)) {
     return {};
   }
-  const std::span<const RepeatedRows> repeated =
-      journal.repeated.empty() ? std::span<const RepeatedRows>() : journal.repeated.front();
   const Time end =
-      is_whole ? attempt.ran : end_of_step(repeated, steps, taken - 1).value_or(attempt.ran);
+      is_whole ? attempt.ran : StepSequence(repeated_of(journal, 0), steps).at(taken - 1).finish;
   if (attempt.began == Time{}) {
     return end;
   }

@@ -306,7 +306,8 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
     return best_checkpoint(rehearsal, rank);
   }
   if (text == "checkpoint.bytes") {
-    return some(own.checkpoint_bytes, "this rank saved no checkpoint");
+    return own.checkpoint_bytes ? Found(own.checkpoint_bytes->of(rank))
+                                : NoValue{"this rank saved no checkpoint"};
   }
   if (const std::optional<Found> found = value_of_updates(text, rehearsal)) {
     return *found;

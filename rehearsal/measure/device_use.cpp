@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rehearsal/measure/interval_union.hpp"
+#include "rehearsal/measure/lane_spans.hpp"
 #include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_samples.hpp"
 
@@ -16,26 +17,28 @@ std::vector<DeviceUse> device_use(const OneRun& run) {
   }
   const Journal& journal = *run.result.journal;
   const std::vector<StepMark> steps = steps_of(journal, 0);
-  const auto steady = steady_step(steps, repeated_of(journal, 0),
-                                  samples_of_steps(*run.preparation.log, steps.size()));
+  const std::optional<SteadyStep> steady =
+      steady_step(StepSequence(repeated_of(journal, 0), steps), steps,
+                  samples_of_steps(*run.preparation.log, steps.size()));
   if (!steady) {
     return {};
   }
   std::vector<std::vector<std::pair<Time, Time>>> spans(devices);
   for (int32_t number = 0; number < journal.lanes(0); ++number) {
     const LaneJournal& lane = journal.lane(0, number);
+    LaneSpans within_step(journal, 0, number, steady->begin, steady->end);
+    int64_t index = 0;
     lane.for_each([&](const Row& row) {
+      const int64_t at = index++;
       const auto device = static_cast<size_t>(row.stream.device().value);
       const bool runs =
           row.row == RowKind::op &&
           (row.kind == OpKind::compute || row.kind == OpKind::copy || is_communication(row.kind));
       const Completion done = runs ? lane.completion(row.sequence) : Completion{};
       if (runs && device < devices && done.outcome == Outcome::ok) {
-        const Time from = std::max(done.start, steady->begin);
-        const Time until = std::min(done.finish, steady->end);
-        if (from < until) {
+        within_step.for_each(at, done.start, done.finish, [&](Time from, Time until) {
           spans[device].emplace_back(from, until);
-        }
+        });
       }
     });
   }

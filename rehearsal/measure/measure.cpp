@@ -11,7 +11,6 @@
 #include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_cycle.hpp"
-#include "rehearsal/measure/step_ends.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/samples_per_step.hpp"
@@ -42,14 +41,20 @@ void count_samples_of(const OneRun& run, Results& results) {
 
 using AllSteps = ByRank<std::vector<StepMark>>;
 
+StepSequence sequence_of(const Journal& journal, size_t rank, const std::vector<StepMark>& marks) {
+  return {repeated_of(journal, static_cast<int32_t>(rank)), marks};
+}
+
 // The same step on every rank, where the rank took it.
-RowRange rows_of_step(World world, const std::vector<StepMark>& steps,
-                      std::span<const RepeatedRows> repeated,
-                      const std::optional<size_t>& counted) {
-  if (!counted || steps.empty()) {
+RowRange rows_of_step(const OneRun& run, size_t rank, const std::vector<StepMark>& marks,
+                      const std::optional<int64_t>& counted) {
+  if (!counted || marks.empty()) {
     return {};
   }
-  return steps[*counted < steps.size() ? *counted : *counted_step(world, steps, repeated)].rows;
+  const StepSequence sequence = sequence_of(*run.result.journal, rank, marks);
+  const int64_t number =
+      *counted < sequence.size() ? *counted : *counted_step(run.world, sequence, marks);
+  return marks[sequence.at(number).mark].rows;
 }
 
 /// Steps on one and the same batch, the steady one among them: of several optimizers each has its
@@ -57,47 +62,61 @@ RowRange rows_of_step(World world, const std::vector<StepMark>& steps,
 struct SteadySpan {
   Time time{};
   int64_t samples = 0;
-  size_t first = 0;
-  size_t last = 0;
+  int64_t first = 0;  ///< number of the step
+  int64_t last = 0;
 };
 
-SteadySpan span_of(const std::vector<StepMark>& steps, const std::vector<int64_t>& samples,
-                   size_t steady) {
+SteadySpan span_of(const StepSequence& sequence, const std::vector<int64_t>& samples,
+                   int64_t steady) {
+  const auto samples_of = [&](int64_t step) { return samples[sequence.at(step).mark]; };
   SteadySpan span{{}, 0, steady, steady};
-  while (span.first > 0 && samples[span.first] == 0) {
+  while (span.first > 0 && samples_of(span.first) == 0) {
     --span.first;
   }
-  while (span.last + 1 < steps.size() && samples[span.last + 1] == 0) {
+  while (span.last + 1 < sequence.size() && samples_of(span.last + 1) == 0) {
     ++span.last;
   }
-  const Time begin = span.first == 0 ? Time{} : steps[span.first - 1].finish;
-  span.time = steps[span.last].finish - begin;
-  for (size_t step = span.first; step <= span.last; ++step) {
-    span.samples += samples[step];
+  for (int64_t step = span.first; step <= span.last; ++step) {
+    span.time += sequence.at(step).length;
+    span.samples += samples_of(step);
   }
   return span;
 }
 
-// Of forward and backward, on all ranks. A kernel's row keeps its work.
+// Of forward and backward in these rows, each range as often as it is named. A kernel's row keeps
+// its work.
+int64_t flops_of_rows(const LaneJournal& lane, const std::vector<RowRange>& ranges) {
+  int64_t flops = 0;
+  int64_t index = 0;
+  lane.for_each([&](const Row& row) {
+    const bool of_layer =
+        row.row == RowKind::op && row.kind == OpKind::compute &&
+        (row.kernel == Kernel::layer_forward || row.kernel == Kernel::layer_backward);
+    const auto has_row = [index](const RowRange& rows) {
+      return rows.begin <= index && index < rows.end;
+    };
+    flops += of_layer ? row.bytes * std::ranges::count_if(ranges, has_row) : 0;
+    ++index;
+  });
+  return flops;
+}
+
+// On all ranks.
 double executed_flops(const Journal& journal, const AllSteps& all, const SteadySpan& span) {
   std::map<int64_t, size_t> ranks_of_flops;  // the sum is the same whether ranks share journals
   for (size_t place = 0; place < all.distinct().size(); ++place) {
-    const std::vector<StepMark>& steps = all.distinct()[place];
-    const auto rank = static_cast<int32_t>(all.first_of(place));
-    if (span.last >= steps.size()) {
+    const std::vector<StepMark>& marks = all.distinct()[place];
+    const size_t rank = all.first_of(place);
+    const StepSequence sequence = sequence_of(journal, rank, marks);
+    if (span.last >= sequence.size()) {
       continue;  // it had fewer batches
     }
-    int64_t flops = 0;
-    const RowRange rows{steps[span.first].rows.begin, steps[span.last].rows.end};
-    int64_t index = 0;
-    journal.lane(rank, 0).for_each([&](const Row& row) {
-      const bool of_layer =
-          row.row == RowKind::op && row.kind == OpKind::compute &&
-          (row.kernel == Kernel::layer_forward || row.kernel == Kernel::layer_backward);
-      flops += of_layer && index >= rows.begin && index < rows.end ? row.bytes : 0;
-      ++index;
-    });
-    ranks_of_flops[flops] += all.ranks_of(place);
+    std::vector<RowRange> rows;
+    for (int64_t step = span.first; step <= span.last; ++step) {
+      rows.push_back(marks[sequence.at(step).mark].rows);
+    }
+    const LaneJournal& lane = journal.lane(static_cast<int32_t>(rank), 0);
+    ranks_of_flops[flops_of_rows(lane, rows)] += all.ranks_of(place);
   }
   double flops = 0;
   for (const auto& [of_rank, ranks] : ranks_of_flops) {
@@ -132,7 +151,7 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
     std::vector<int64_t> counts = logs[rank].samples_of_steps;
     counts.resize(counts.size() == steps.size() ? counts.size() : 0);
     const std::optional<SteadyStep> steady =
-        steady_step(steps, repeated_of(*run.result.journal, static_cast<int32_t>(rank)), counts);
+        steady_step(sequence_of(*run.result.journal, rank, steps), steps, counts);
     if (!steady || counts.empty() || steady->end <= steady->begin) {
       continue;
     }
@@ -141,7 +160,7 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
     if (rank_0_s <= 0) {
       return 1;  // it takes no steps with samples of its own
     }
-    ranks_of_steps[{step_s, counts[steady->index]}] += static_cast<int64_t>(all.ranks_of(place));
+    ranks_of_steps[{step_s, counts[steady->mark]}] += static_cast<int64_t>(all.ranks_of(place));
     differ = differ || std::abs(step_s / rank_0_s - 1) > alike;
   }
   double samples = 0;
@@ -192,44 +211,42 @@ std::optional<double> bubble_of(const OneRun& run, const SteadyStep& steady) {
 }
 
 // Where steps differ by what they exchange, the one of median length is not the usual one.
-void measure_cycle(const OneRun& run, const AllSteps& all, const std::vector<int64_t>& samples,
-                   Prediction& prediction) {
+void measure_cycle(const OneRun& run, const StepSequence& sequence, const SteadyStep& steady,
+                   const std::vector<int64_t>& samples, Prediction& prediction) {
   prediction.steps_of_cycle = run.preparation.log->ranks.front().steps_of_cycle;
   if (prediction.steps_of_cycle > 1) {
-    prediction.mean_step_time = mean_of_cycle(repeated_of(*run.result.journal, 0), all.front(),
-                                              samples, prediction.steps_of_cycle);
+    prediction.mean_step_time = mean_of_cycle(sequence, steady, samples, prediction.steps_of_cycle);
   }
 }
 
 // Of so many steps.
 Time usual_time(const Prediction& prediction, const SteadySpan& span) {
-  const auto steps = static_cast<int64_t>(span.last - span.first + 1);
+  const int64_t steps = span.last - span.first + 1;
   return prediction.mean_step_time ? *prediction.mean_step_time * steps : span.time;
 }
 
-void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& steady,
-                   const std::vector<int64_t>& samples, Results& results) {
+void measure_steps(const OneRun& run, const AllSteps& all, const StepSequence& sequence,
+                   const SteadyStep& steady, const std::vector<int64_t>& samples,
+                   Results& results) {
   Prediction& prediction = results.prediction;
-  const std::vector<StepMark>& steps = all.front();
-  const Journal& journal = *run.result.journal;
   prediction.step_time = steady.end - steady.begin;
   prediction.steady = steady.steady;
-  prediction.first_step = steps.front().finish;
-  prediction.breakdown = breakdown_of(journal, 0, steady.begin, steady.end);
+  prediction.first_step = all.front().front().finish;
+  prediction.breakdown = breakdown_of(*run.result.journal, 0, steady.begin, steady.end);
   prediction.ideal_bubble = run.preparation.ideal_bubble;
   prediction.bubble = bubble_of(run, steady);
-  measure_cycle(run, all, samples, prediction);
+  measure_cycle(run, sequence, steady, samples, prediction);
   if (!results.effective_batch_size) {
     return;  // ranks have batches of their own
   }
   if (samples.empty()) {
     rate(run, all,
-         {*prediction.usual_step_time(), *samples_per_step(run, results), steady.index,
-          steady.index},
+         {*prediction.usual_step_time(), *samples_per_step(run, results), steady.number,
+          steady.number},
          results);
     return;
   }
-  SteadySpan span = span_of(steps, samples, steady.index);
+  SteadySpan span = span_of(sequence, samples, steady.number);
   span.time = usual_time(prediction, span);
   const Preparation& preparation = run.preparation;
   results.effective_batch_size =
@@ -258,14 +275,14 @@ Results measure(const OneRun& run) {
   prediction.steps = count_steps(steps);
   prediction.simulated_steps = static_cast<int64_t>(steps.size());
   const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
-  const std::span<const RepeatedRows> repeated = repeated_of(*result.journal, 0);
-  const std::optional<SteadyStep> steady = steady_step(steps, repeated, samples);
+  const StepSequence sequence = sequence_of(*result.journal, 0, steps);
+  const std::optional<SteadyStep> steady = steady_step(sequence, steps, samples);
   if (steady) {
-    measure_steps(run, all, *steady, samples, results);
+    measure_steps(run, all, sequence, *steady, samples, results);
   } else {
     prediction.breakdown = breakdown_of(*result.journal, 0, {}, result.total_time);
   }
-  const std::optional<size_t> counted = counted_step(run.world, steps, repeated, samples);
+  const std::optional<int64_t> counted = counted_step(run.world, sequence, steps, samples);
   results.ranks = ByRank<RankResults>(ranks, classes);
   for (size_t place = 0; place < results.ranks.distinct().size(); ++place) {
     const size_t at = results.ranks.first_of(place);
@@ -284,8 +301,7 @@ Results measure(const OneRun& run) {
       own.peak_at = moment_of(*result.journal, rank, memory->peak_buffer, all[at]);
     }
     own.takes_steps = steps.size() <= 1 || all[at].size() > 1;
-    const RowRange rows =
-        rows_of_step(run.world, all[at], repeated_of(*result.journal, rank), counted);
+    const RowRange rows = rows_of_step(run, at, all[at], counted);
     own.transfers = transfers_of(*result.journal, rank, rows,
                                  left_out_within(*result.journal, rank, all[at], rows));
     own.reserve = reserve_of(run, rank).total();

@@ -155,11 +155,12 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
   for (const int32_t rank : run.preparation.pipeline_ranks) {
     const std::vector<StepMark> steps = steps_of(journal, rank);
     const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
-    const std::optional<SteadyStep> step = steady_step(steps, repeated_of(journal, rank), samples);
+    const StepSequence sequence(repeated_of(journal, rank), steps);
+    const std::optional<SteadyStep> step = steady_step(sequence, steps, samples);
     if (!step) {
       return std::nullopt;
     }
-    const std::vector<TimedAction> actions = actions_in(journal, rank, step->rows);
+    const std::vector<TimedAction> actions = actions_in(journal, rank, steps[step->mark].rows);
     if (!actions.empty() && held.contains(actions.front().action.stage)) {
       continue;  // it computes the stage together with a rank before it
     }
@@ -172,7 +173,7 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
       }
     }
     std::ranges::sort(own.stages);
-    own.most_held = most_held_of(actions, held_before(journal, rank, step->rows));
+    own.most_held = most_held_of(actions, held_before(journal, rank, steps[step->mark].rows));
     own.step = breakdown_of(journal, rank, step->begin, step->end);
     own.memory_peak = results.ranks[static_cast<size_t>(rank)].memory.peak;
     begins[rank] = step->begin;

@@ -5,7 +5,7 @@
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "rehearsal/measure/measure.hpp"
-#include "rehearsal/measure/step_lengths.hpp"
+#include "rehearsal/measure/step_sequence.hpp"
 
 namespace lockstep::cli {
 
@@ -36,7 +36,14 @@ namespace {
 // What is left out repeats the steps that end within it.
 void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>& steps) {
   const std::span<const RepeatedRows> repeated = repeated_of(journal, rank);
-  count_lengths(repeated, steps);
+  const std::vector<std::map<Time, int64_t>> lengths = StepSequence(repeated, steps).lengths();
+  for (size_t step = 0; step < steps.size(); ++step) {
+    steps[step].times = 0;
+    for (const auto& [length, times] : lengths[step]) {
+      steps[step].lengths.emplace_back(length, times);
+      steps[step].times += times;
+    }
+  }
   const auto ends_in = [](const RepeatedRows& rows, const StepMark& step) {
     return rows.begin < step.rows.end && step.rows.end <= rows.end;
   };

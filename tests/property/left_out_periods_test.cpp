@@ -11,10 +11,11 @@
 
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
-#include "rehearsal/measure/step_ends.hpp"
+#include "rehearsal/measure/step_sequence.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
 #include "tests/property/long_training.hpp"
+#include "tests/property/same_results.hpp"
 #include "tests/property/scenario_of.hpp"
 
 using namespace lockstep;
@@ -155,18 +156,19 @@ void expect_same_rows(const RankLog& log, const RankLog& log_of_whole) {
 }
 
 // Each of the first steps, then every tenth.
-void expect_same_ends_of_steps(const Journal& journal, const Journal& of_whole) {
-  const std::vector<cli::StepMark> steps = cli::steps_of(journal, 0);
-  const std::vector<cli::StepMark> steps_of_whole = cli::steps_of(of_whole, 0);
-  RC_ASSERT(cli::count_steps(steps) == std::ssize(steps_of_whole));
-  const auto repeated = journal.repeated.empty()
-                            ? std::span<const RepeatedRows>()
-                            : std::span<const RepeatedRows>(journal.repeated.front());
-  for (size_t at = 0; at < steps_of_whole.size(); at += at < 100 ? 1 : 10) {
-    const std::optional<Time> end = cli::end_of_step(repeated, steps, static_cast<int64_t>(at));
-    if (end != steps_of_whole[at].finish) {
-      RC_FAIL(fmt::format("step {} ends at {} ps; without leaving out at {} ps", at,
-                          end ? end->count() : -1, steps_of_whole[at].finish.count()));
+void expect_same_steps(const Journal& journal, const Journal& of_whole) {
+  const std::vector<cli::StepMark> marks = cli::steps_of(journal, 0);
+  const std::vector<cli::StepMark> steps = cli::steps_of(of_whole, 0);
+  const cli::StepSequence sequence(cli::repeated_of(journal, 0), marks);
+  RC_ASSERT(cli::count_steps(marks) == std::ssize(steps));
+  RC_ASSERT(sequence.size() == std::ssize(steps));
+  for (size_t at = 0; at < steps.size(); at += at < 100 ? 1 : 10) {
+    const cli::StepSequence::Step step = sequence.at(static_cast<int64_t>(at));
+    const Time begin = at == 0 ? Time{} : steps[at - 1].finish;
+    if (step.finish != steps[at].finish || step.length != steps[at].finish - begin) {
+      RC_FAIL(fmt::format("step {} takes {} ps and ends at {} ps; without leaving out {} and {} ps",
+                          at, step.length.count(), step.finish.count(),
+                          (steps[at].finish - begin).count(), steps[at].finish.count()));
     }
   }
 }
@@ -186,7 +188,7 @@ void expect_same_lane(const Journal& journal, const Journal& of_whole, int32_t r
 void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
   RC_ASSERT(run.result.total_time == whole.result.total_time);
   RC_ASSERT(run.result.hung == whole.result.hung);
-  expect_same_ends_of_steps(*run.result.journal, *whole.result.journal);
+  expect_same_steps(*run.result.journal, *whole.result.journal);
   RC_ASSERT(run.result.struck_faults == whole.result.struck_faults);
   for (int32_t rank = 0; rank < whole.result.journal->ranks(); ++rank) {
     const auto at = static_cast<size_t>(rank);
@@ -215,23 +217,6 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
       RC_ASSERT(memory.peak == whole.result.memory[at].at(device).peak);
       RC_ASSERT(memory.held == whole.result.memory[at].at(device).held);
     }
-  }
-}
-
-// `steps_exchange_alike`: else steps of one length may exchange different things, of which either
-// stands for them.
-void expect_same(const cli::Results& results, const cli::Results& whole,
-                 bool steps_exchange_alike) {
-  RC_ASSERT(results.prediction.steps == whole.prediction.steps);
-  RC_ASSERT(results.prediction.step_time == whole.prediction.step_time);
-  RC_ASSERT(results.prediction.first_step == whole.prediction.first_step);
-  RC_ASSERT(results.samples_missed == whole.samples_missed);
-  RC_ASSERT(results.samples_repeated == whole.samples_repeated);
-  for (size_t rank = 0; rank < whole.ranks.size(); ++rank) {
-    RC_ASSERT(results.ranks[rank].peak_at == whole.ranks[rank].peak_at);
-    RC_ASSERT(results.ranks[rank].host_peak_at == whole.ranks[rank].host_peak_at);
-    RC_ASSERT(!steps_exchange_alike ||
-              results.ranks[rank].transfers == whole.ranks[rank].transfers);
   }
 }
 
@@ -333,8 +318,7 @@ TEST_CASE("what is left out is what would have happened") {
     RC_ASSERT(whole.result.journal->repeated.empty());
     count_case(training, run, distribution);
     expect_same(run, whole);
-    expect_same(cli::measure(run), cli::measure(whole),
-                !counts_steps(training) && run.preparation.repetition.counted.empty());
+    expect_same_results(cli::measure(run), *run.result.journal, cli::measure(whole));
     expect_same(cli::findings_of(run, cli::World::simulated),
                 cli::findings_of(whole, cli::World::simulated));
   });

@@ -307,7 +307,8 @@ rc::Gen<LongTraining> long_trainings() {
     LongTraining training;
     training.ranks = *rc::gen::element(1, 2, 2, 3, 4);
     const bool on_gpus = *rc::gen::element(true, true, false);
-    training.cluster = on_gpus ? "{preset: dgx-a100, nodes: 1}" : "{preset: cpu}";
+    const std::string disk = one_of({"", "", "", ", disk: 1 MB/s"});
+    training.cluster = (on_gpus ? "{preset: dgx-a100, nodes: 1" : "{preset: cpu") + disk + "}";
     training.accelerator = on_gpus ? "gpu" : "cpu";
     training.strategy = training.ranks == 1 ? "auto" : one_of(strategies(on_gpus));
     training.batches = *rc::gen::inRange<int64_t>(8, 120);

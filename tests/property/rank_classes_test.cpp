@@ -13,6 +13,7 @@
 #include "rehearsal/run/configuration.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
+#include "tests/property/same_results.hpp"
 #include "tests/property/scenario_of.hpp"
 #include "tests/property/wide_case.hpp"
 
@@ -118,20 +119,6 @@ struct Runs {
         of_all(cli::run_once(scenario_of(text_of(wide, true, all_steps)), {})) {}
 };
 
-void expect_same(const cli::Results& results, const cli::Results& of_all) {
-  const cli::Prediction& prediction = results.prediction;
-  RC_ASSERT(prediction.step_time == of_all.prediction.step_time);
-  RC_ASSERT(prediction.samples_per_s == of_all.prediction.samples_per_s);
-  RC_ASSERT(prediction.mfu == of_all.prediction.mfu);
-  RC_ASSERT(results.samples_missed == of_all.samples_missed);
-  RC_ASSERT(results.samples_repeated == of_all.samples_repeated);
-  RC_ASSERT(results.ranks.size() == of_all.ranks.size());
-  for (size_t rank = 0; rank < of_all.ranks.size(); ++rank) {
-    RC_ASSERT(results.ranks[rank].memory.peak == of_all.ranks[rank].memory.peak);
-    RC_ASSERT(results.ranks[rank].transfers.size() == of_all.ranks[rank].transfers.size());
-  }
-}
-
 // A loss that nobody computes is a placeholder, of the samples of those ranks that run.
 std::string without_placeholders(const Finding& finding, const std::string& text) {
   static const std::regex value("[0-9]+[.][0-9]+");
@@ -207,7 +194,7 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
     } else {
       expect_same_operations(run, of_all);
     }
-    expect_same(cli::measure(run), cli::measure(of_all));
+    expect_same_results(cli::measure(run), *run.result.journal, cli::measure(of_all));
     expect_same(cli::findings_of(run, cli::World::simulated),
                 cli::findings_of(of_all, cli::World::simulated));
   });

@@ -200,7 +200,8 @@ Program train_steps(Rank& rank, const ShardedCase* training, Strategy* strategy,
   if (training->saves) {
     CheckpointRequest request;
     request.path = Bytes(25);
-    end_of_rank->written = co_await strategy->save_checkpoint(rank, request, {});
+    const WrittenBytes written = co_await strategy->save_checkpoint(rank, request, {});
+    end_of_rank->written = written.own;
   }
   co_await strategy->teardown(rank);
   co_await strategy->dismiss_servers(rank);

@@ -267,7 +267,8 @@ WideCase wide_training(int first_kind, int end_kind, Faults faults = Faults::per
   const std::string program = one_of(hooks());
   // Some of the models fit.
   const std::string memory =
-      one_of({"", "", "", "", "", "", ", gpu: {memory: 24 KiB}", ", gpu: {memory: 96 KiB}"});
+      one_of({"", "", "", "", "", "", ", gpu: {memory: 24 KiB}", ", gpu: {memory: 96 KiB}"}) +
+      one_of({"", "", ", disk: 1 MB/s"});
   return {fmt::format(
       "version: 1\n"
       "versions: {{lightning: \"{}\"}}\n"

@@ -135,14 +135,16 @@ int32_t order_of(int32_t track) {
 }  // namespace
 
 DrawnSpan drawn_span(const OneRun& run) {
-  const std::vector<StepMark> steps = steps_of(*run.result.journal, 0);
+  const Journal& journal = *run.result.journal;
+  const std::vector<StepMark> steps = steps_of(journal, 0);
+  const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
   const std::optional<SteadyStep> steady =
-      steady_step(steps, repeated_of(*run.result.journal, 0),
-                  samples_of_steps(*run.preparation.log, steps.size()));
-  if (!steady || steady->begin >= steady->end) {
+      steady_step(StepSequence(repeated_of(journal, 0), steps), steps, samples);
+  const SteadyStep drawn = steady ? drawn_step(*steady, steps, samples) : SteadyStep{};
+  if (drawn.begin >= drawn.end) {
     return {Time{}, run.result.total_time, false};
   }
-  return {steady->begin, steady->end, true};
+  return {drawn.begin, drawn.end, true};
 }
 
 Drawing step_drawing(const Rehearsal& rehearsal) {

@@ -243,8 +243,8 @@ Program DistributedDataParallel::zero_gradients(Rank& rank, size_t optimizer, bo
 }
 
 // Lightning calls consolidate_state_dict of every optimizer that has it, on all ranks.
-Task<Bytes> DistributedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                     SiteId site) {
+Task<WrittenBytes> DistributedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                            SiteId site) {
   for (auto& divided : redundancy_free_) {
     if (divided && !request.weights_only) {
       co_await divided->gather_state(rank);

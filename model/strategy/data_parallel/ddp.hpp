@@ -37,7 +37,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   Task<bool> join(Rank& rank) override;
   Program teardown(Rank& rank) override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
   bool counts_steps() const override;
   void add_step_kind(int64_t ahead, int64_t forwards, std::vector<int64_t>& kind) const override;

@@ -84,6 +84,14 @@ void CheckpointParts::assign() {
   }
 }
 
+std::shared_ptr<const std::vector<Bytes>> CheckpointParts::bytes_by_rank() const {
+  std::vector<Bytes> bytes;
+  for (const Written& each : ranks_) {
+    bytes.push_back(each.bytes);
+  }
+  return std::make_shared<const std::vector<Bytes>>(std::move(bytes));
+}
+
 // Rank 0 holds a part of every tensor.
 Bytes CheckpointParts::local_plan() const {
   int64_t bytes = plan_begins;

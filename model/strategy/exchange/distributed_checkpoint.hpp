@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class CheckpointParts {
   void assign();
 
   Bytes bytes_of(int32_t rank) const { return ranks_[static_cast<size_t>(rank)].bytes; }
+  std::shared_ptr<const std::vector<Bytes>> bytes_by_rank() const;
 
   // Pickled objects, about as long as PyTorch 2.11's, of the rank whose object is the longest.
   Bytes local_plan() const;

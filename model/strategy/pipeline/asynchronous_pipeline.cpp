@@ -179,8 +179,8 @@ Program AsynchronousPipeline::drain(Rank& rank) {
 
 Program AsynchronousPipeline::teardown(Rank& rank) { co_await drain(rank); }
 
-Task<Bytes> AsynchronousPipeline::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                  SiteId site) {
+Task<WrittenBytes> AsynchronousPipeline::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                         SiteId site) {
   co_await drain(rank);
   co_return co_await Pipeline::save_checkpoint(rank, std::move(request), site);
 }

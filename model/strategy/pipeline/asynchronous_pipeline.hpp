@@ -28,7 +28,7 @@ class AsynchronousPipeline final : public Pipeline {
   /// Nothing: each stage clears its gradients behind its own update.
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   Program teardown(Rank& rank) override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
   std::optional<Staleness> staleness() const override { return staleness_; }
 

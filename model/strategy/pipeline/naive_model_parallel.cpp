@@ -229,8 +229,8 @@ std::vector<HeldParameter> NaiveModelParallel::held_parameters() {
   return held;
 }
 
-Task<Bytes> NaiveModelParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                SiteId site) {
+Task<WrittenBytes> NaiveModelParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                       SiteId site) {
   Bytes bytes{};
   for (const Device& device : devices_) {
     for (size_t index = 0; index < device.replica.parameters().size(); ++index) {

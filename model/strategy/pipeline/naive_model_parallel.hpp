@@ -29,7 +29,7 @@ class NaiveModelParallel final : public OneProcessStrategy {
   /// That with the loss, as the user's statements see it.
   Replica& replica() override { return devices_.back().replica; }
   std::vector<HeldParameter> held_parameters() override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
 
  private:

@@ -31,7 +31,7 @@ class Pipeline : public DistributedStrategy {
   std::optional<MissingLoss> missing_loss() const override;
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// Those of one pipeline.
   Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;

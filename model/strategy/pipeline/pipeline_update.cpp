@@ -77,7 +77,7 @@ std::vector<HeldParameter> Pipeline::held_parameters() {
 }
 
 // Every stage writes its own file; pipelines side by side hold the same.
-Task<Bytes> Pipeline::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+Task<WrittenBytes> Pipeline::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
   Bytes bytes = request.weights_only ? Bytes{} : bytes_of_own_state();
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
     if (writes_parameter(index)) {

@@ -164,7 +164,8 @@ std::vector<HeldParameter> ShardedPipeline::held_parameters() {
 }
 
 // Every rank writes its parts; of those with the same ones the first.
-Task<Bytes> ShardedPipeline::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+Task<WrittenBytes> ShardedPipeline::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                    SiteId site) {
   const bool writes = place_.replica < ranks_.shards;
   const Bytes bytes = writes ? stages_.bytes_of_parts(!request.weights_only) : Bytes{};
   co_await write_file(rank, bytes, request, rank.place().local_world_size, site);

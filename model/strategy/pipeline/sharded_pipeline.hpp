@@ -18,7 +18,7 @@ class ShardedPipeline final : public TorchPipeline {
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   std::vector<HeldParameter> held_parameters() override;
   std::vector<KnownDifference> known_differences() override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
 
  private:

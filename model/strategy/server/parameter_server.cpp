@@ -166,7 +166,8 @@ std::vector<HeldParameter> ParameterServer::held_parameters() {
   return all;
 }
 
-Task<Bytes> ParameterServer::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+Task<WrittenBytes> ParameterServer::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                    SiteId site) {
   request.weights_only = true;
   return ReplicatedDataParallel::save_checkpoint(rank, request, site);
 }

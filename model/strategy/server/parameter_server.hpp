@@ -26,7 +26,7 @@ class ParameterServer final : public ReplicatedDataParallel {
 
   std::vector<HeldParameter> held_parameters() override;
   /// Rank 0's weights. No worker has the state of the optimizer, and nothing asks a server for it.
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::optional<Staleness> staleness() const override;
   std::vector<Transfer> transfers_per_step() const override;
   std::vector<KnownDifference> known_differences() override;

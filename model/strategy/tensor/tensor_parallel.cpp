@@ -197,7 +197,8 @@ std::vector<HeldParameter> in_whole(const Replica& replica, const TensorRanks& r
 }
 
 // torch.distributed.checkpoint: every rank its parts, and the first rank what all hold alike.
-Task<Bytes> TensorParallel::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+Task<WrittenBytes> TensorParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                   SiteId site) {
   co_await send_path(rank, request, site);
   Bytes bytes{};
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {

@@ -24,7 +24,7 @@ class TensorParallel final : public DistributedStrategy {
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   bool accumulates_without_exchange() const override { return false; }
 
  private:

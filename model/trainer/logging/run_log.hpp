@@ -20,6 +20,7 @@
 #include "model/strategy/missing_loss.hpp"
 #include "model/strategy/staleness.hpp"
 #include "model/strategy/transfers.hpp"
+#include "model/strategy/written_bytes.hpp"
 #include "model/trainer/callback/callback_log.hpp"
 #include "model/trainer/data/used_samples.hpp"
 #include "model/trainer/loop/weight_update.hpp"
@@ -113,7 +114,7 @@ struct RankLog {
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
   /// That this rank wrote into the last checkpoint; none: there was none.
-  std::optional<Bytes> checkpoint_bytes;
+  std::optional<WrittenBytes> checkpoint_bytes;
   std::optional<int64_t> stopped_epoch;  ///< in which EarlyStopping stopped the training
   /// With schedulers, of each optimizer: at the start of each epoch, and at the end.
   std::vector<std::vector<double>> learning_rates;

@@ -55,7 +55,7 @@ Program FitCheckpoints::keep(std::string file, bool weights_only) {
   saved.files = {files_.begin(), files_.end()};
   saved.number = ++kept_;
   saved.weights_only = weights_only;
-  saved.bytes = log_.checkpoint_bytes.value_or(Bytes{});
+  saved.bytes = log_.checkpoint_bytes ? log_.checkpoint_bytes->own : Bytes{};
   saved.position = resumes_at_;
   for (size_t optimizer = 0; optimizer < program_.plan.optimizers.size(); ++optimizer) {
     saved.learning_rates.push_back(state_.rates.learning_rate(optimizer));

@@ -264,7 +264,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   }
   const std::unique_ptr<Strategy> strategy = entry.make(program.plan, program.strategy_arguments);
   SaidOfRanks said;
-  const RanksOfRun ranks{options.world_size, per_node};
+  const RanksOfRun ranks{options.world_size, per_node, program.disk.count() > 0};
   said.kinds = strategy->kinds_of_ranks(ranks);
   said.neighbourhoods = strategy->neighbourhoods_of_ranks(ranks);
   said.ranks_per_host_link = devices_per_host_link(*preparation.scenario);

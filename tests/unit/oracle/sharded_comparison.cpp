@@ -70,7 +70,8 @@ Program train(Rank& rank, Strategy& strategy, const json& setting, OurRank& ours
   if (setting.contains("checkpoint")) {
     CheckpointRequest request;
     request.path = Bytes(static_cast<int64_t>(checkpoint_path.size()) + pickle_of_text);
-    ours.written = co_await strategy.save_checkpoint(rank, request, {});
+    const WrittenBytes written = co_await strategy.save_checkpoint(rank, request, {});
+    ours.written = written.own;
     co_await strategy.barrier(rank, {});
   }
   const Ticket all = rank.event();

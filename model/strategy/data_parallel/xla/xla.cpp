@@ -224,8 +224,9 @@ Program XlaDataParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_t
 }
 
 // XLACheckpointIO of 2.0 and earlier.
-Task<Bytes> XlaDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
-  const Bytes written = co_await Strategy::save_checkpoint(rank, request, site);
+Task<WrittenBytes> XlaDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                    SiteId site) {
+  const WrittenBytes written = co_await Strategy::save_checkpoint(rank, request, site);
   if (options_.saves_on_all_ranks && !is_alone(rank)) {
     co_await rank.settle(
         rank.barrier(world_group, {communication_stream, {}, site_id(xla_sites::save)}));

@@ -32,7 +32,7 @@ class XlaDataParallel final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   Program teardown(Rank& rank) override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
 
   Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) override;
   Program barrier(Rank& rank, SiteId site) override;

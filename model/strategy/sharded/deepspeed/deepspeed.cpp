@@ -342,8 +342,8 @@ std::vector<HeldParameter> DeepSpeedPartitioned::held_parameters() {
 }
 
 // The fp32 partition without its padding, and the state beside it with it.
-Task<Bytes> DeepSpeedPartitioned::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                  SiteId site) {
+Task<WrittenBytes> DeepSpeedPartitioned::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                         SiteId site) {
   EngineCheckpoint saved;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
   saved.compares_tags = options_.compares_tags;

@@ -245,8 +245,8 @@ Program DeepSpeedReplicated::optimizer_step(Rank& rank, const UpdateOptions& ask
   co_return;
 }
 
-Task<Bytes> DeepSpeedReplicated::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                 SiteId site) {
+Task<WrittenBytes> DeepSpeedReplicated::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                        SiteId site) {
   EngineCheckpoint saved;
   saved.is_parted = false;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;

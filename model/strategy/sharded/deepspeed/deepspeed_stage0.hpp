@@ -47,7 +47,7 @@ class DeepSpeedReplicated final : public ReplicatedDataParallel {
   Program setup(Rank& rank, Stage stage) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   std::vector<HeldParameter> held_parameters() override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   std::vector<KnownDifference> known_differences() override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override {

@@ -353,7 +353,8 @@ std::vector<HeldParameter> DeepSpeedSharded::held_parameters() {
 
 // Parameters are those of the fp32 partitions alone, but for what is frozen. What was kept gathered
 // is freed first, and gathered again.
-Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+Task<WrittenBytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                     SiteId site) {
   fetcher_->release_all(rank);
   EngineCheckpoint saved;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;

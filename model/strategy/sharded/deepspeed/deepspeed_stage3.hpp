@@ -28,7 +28,7 @@ class DeepSpeedSharded final : public DistributedStrategy {
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   bool accumulates_without_exchange() const override { return true; }
   std::string no_sync_refusal() const override;

@@ -198,8 +198,8 @@ Bytes ShardedDataParallel::state_bytes_of(int32_t owner) const {
 
 // consolidate_state_dict: every rank sends its part of the optimizer's state to all in turn; rank 0
 // keeps the whole.
-Task<Bytes> ShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                 SiteId site) {
+Task<WrittenBytes> ShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                        SiteId site) {
   for (int32_t owner = 0; owner < rank.world_size() && !request.weights_only; ++owner) {
     const Bytes size = owner == 0 ? Bytes(8) : state_bytes_of(owner);
     co_await broadcast_pickled(

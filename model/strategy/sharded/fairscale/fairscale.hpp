@@ -45,7 +45,7 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   std::vector<KnownDifference> known_differences() override;
   bool accumulates_without_exchange() const override { return options_.accumulates_under_no_sync; }
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
 
   const std::vector<int32_t>& owners() const { return owners_; }
 

@@ -264,8 +264,8 @@ Program FairScaleFullySharded::begin_whole_parameters(Rank& rank) {
 }
 
 // Rank 0 writes the whole parameters, and of the optimizer's state its own part.
-Task<Bytes> FairScaleFullySharded::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                   SiteId site) {
+Task<WrittenBytes> FairScaleFullySharded::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                          SiteId site) {
   std::vector<Slice> clones;
   co_await gather_weights(rank, options_.state_dict_to_cpu ? nullptr : &clones);
   const Bytes written = rank.id() == 0 ? own_checkpoint_bytes(request) : Bytes{};

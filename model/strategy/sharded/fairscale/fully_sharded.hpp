@@ -36,7 +36,7 @@ class FairScaleFullySharded final : public UnitSharding {
 
   std::string_view name() const override { return "ddp_fully_sharded"; }
   Program setup(Rank& rank, Stage stage) override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// It gathers the whole parameters for it.
   Program read_state_dict(Rank& rank, SiteId site) override;

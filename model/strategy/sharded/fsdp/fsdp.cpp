@@ -125,6 +125,10 @@ std::vector<int64_t> FullyShardedDataParallel::kinds_of_ranks(const RanksOfRun& 
   for (int32_t rank = 0; rank < run.all; ++rank) {
     of_ranks.push_back(kinds.kinds()[static_cast<size_t>(rank % shard_ranks_)]);
   }
+  if (options_.saves_in_parts && run.writing_takes_time) {
+    const std::vector<bool> stepped(plan().optimizers.size(), true);
+    ShardedCheckpoint(replica_, plan(), {shard_ranks_, 1, stepped}).divide_by_parts(of_ranks);
+  }
   return of_ranks;
 }
 

@@ -63,7 +63,7 @@ class FullyShardedDataParallel final : public UnitSharding {
 
   std::string_view name() const override { return options_.name; }
   Program setup(Rank& rank, Stage stage) override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
   std::vector<KnownDifference> known_differences() override;

@@ -93,6 +93,11 @@ std::vector<int64_t> FullyShard2::kinds_of_ranks(const RanksOfRun& run) {
     const bool is_first = rank % options_.tensor_ranks == 0;  // counts_in_norm
     of_ranks.push_back(2 * kinds.kinds()[static_cast<size_t>(shard)] + (is_first ? 0 : 1));
   }
+  if (options_.saves_in_parts && run.writing_takes_time) {
+    const std::vector<bool> stepped(plan().optimizers.size(), true);
+    ShardedCheckpoint(replica_, plan(), {shard_ranks_, options_.tensor_ranks, stepped})
+        .divide_by_parts(of_ranks);
+  }
   return of_ranks;
 }
 

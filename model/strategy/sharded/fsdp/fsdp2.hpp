@@ -23,7 +23,7 @@ class FullyShard2 final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   std::vector<HeldParameter> held_parameters() override;
   std::vector<KnownDifference> known_differences() override;
-  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   Neighbourhoods neighbourhoods_of_ranks(const RanksOfRun& run) override;
   /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.

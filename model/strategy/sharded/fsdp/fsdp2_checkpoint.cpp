@@ -6,7 +6,8 @@
 
 namespace lockstep {
 
-Task<Bytes> FullyShard2::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+Task<WrittenBytes> FullyShard2::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                SiteId site) {
   HostCopy host;
   if (options_.saves_in_parts) {
     copy_pieces(rank, request, host);
@@ -25,7 +26,8 @@ Task<Bytes> FullyShard2::save_checkpoint(Rank& rank, CheckpointRequest request, 
     }
   }
   co_await host.settle(rank);
-  const Bytes written = co_await write_checkpoint(rank, request, options_.saves_in_parts, site);
+  const WrittenBytes written =
+      co_await write_checkpoint(rank, request, options_.saves_in_parts, site);
   host.release(rank);
   co_return written;
 }

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
-                                                      SiteId site) {
+Task<WrittenBytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                             SiteId site) {
   if (options_.saves_in_parts && options_.sharding == FullyShardedOptions::Sharding::none) {
     throw ProgramException(site,
                            "RuntimeError: ``sharded_state_dict`` can only be used when parameters "
@@ -29,12 +29,12 @@ Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequ
     refuse_flat_parameters(rank, site);
   }
   co_await host.settle(rank);
-  Bytes written{};
+  WrittenBytes written = Bytes{};
   if (options_.gathers_optimizer_state) {
     written = co_await write_checkpoint(rank, request, options_.saves_in_parts, site);
   } else if (rank.id() == 0) {
     written = own_checkpoint_bytes(request);
-    co_await write_file(rank, written, request, 1, site);
+    co_await write_file(rank, written.own, request, 1, site);
   }
   host.release(rank);
   for (const Slice& clone : clones) {

@@ -1,6 +1,8 @@
 #include "model/strategy/sharded/fsdp/sharded_checkpoint.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "model/network/optimizer/optimizer_rule.hpp"
 
@@ -44,9 +46,9 @@ ModelBytes ShardedCheckpoint::bytes() const {
   return bytes;
 }
 
-CheckpointParts ShardedCheckpoint::parts(const Rank& rank, bool weights_only) const {
+CheckpointParts ShardedCheckpoint::parts(int32_t ranks, bool weights_only) const {
   // What ranks of a tensor-parallel group hold alike counts as divided among them, too: norms.
-  CheckpointParts parts(rank.world_size(), division_.shard_ranks * division_.tensor_ranks);
+  CheckpointParts parts(ranks, division_.shard_ranks * division_.tensor_ranks);
   const Network& network = replica_.network();
   using Add = void (CheckpointParts::*)(int64_t, Bytes, size_t);
   const auto add = [&](size_t index, Add as) {
@@ -77,6 +79,17 @@ CheckpointParts ShardedCheckpoint::parts(const Rank& rank, bool weights_only) co
   }
   parts.assign();
   return parts;
+}
+
+void ShardedCheckpoint::divide_by_parts(std::vector<int64_t>& kinds) const {
+  for (const bool weights_only : {false, true}) {
+    const CheckpointParts written = parts(static_cast<int32_t>(kinds.size()), weights_only);
+    std::map<std::pair<int64_t, Bytes>, int64_t> numbers;
+    for (size_t rank = 0; rank < kinds.size(); ++rank) {
+      const Bytes bytes = written.bytes_of(static_cast<int32_t>(rank));
+      kinds[rank] = numbers.try_emplace({kinds[rank], bytes}, std::ssize(numbers)).first->second;
+    }
+  }
 }
 
 int64_t ShardedCheckpoint::row_part_elements(size_t parameter, int32_t rank) const {

@@ -30,7 +30,10 @@ class ShardedCheckpoint {
   /// The model and, unless weights alone are asked for, the state of its optimizers.
   ModelBytes bytes() const;
   /// bytes() as torch.distributed.checkpoint divides it.
-  CheckpointParts parts(const Rank& rank, bool weights_only) const;
+  CheckpointParts parts(int32_t ranks, bool weights_only) const;
+  /// Takes kinds of ranks apart that write different bytes of it once every optimizer has stepped:
+  /// of a part that several ranks hold one writes it.
+  void divide_by_parts(std::vector<int64_t>& kinds) const;
   /// Elements of this rank's part of a parameter that is cut by its first dimension.
   int64_t row_part_elements(size_t parameter, int32_t rank) const;
 

@@ -165,7 +165,8 @@ class UnitSharding : public DistributedStrategy {
   /// The whole parameters, with the state of this rank's parts alone.
   Bytes own_checkpoint_bytes(const CheckpointRequest& request) const;
   /// Rank 0 writes everything, or every rank its part; with the file's name before it.
-  Task<Bytes> write_checkpoint(Rank& rank, CheckpointRequest request, bool in_parts, SiteId site);
+  Task<WrittenBytes> write_checkpoint(Rank& rank, CheckpointRequest request, bool in_parts,
+                                      SiteId site);
   /// Brings the parts of all ranks together beside the model, for a file: `whole` of them are
   /// copied to host memory, if `host` is given.
   Program gather_for_file(Rank& rank, int64_t part, int64_t whole, HostCopy* host);

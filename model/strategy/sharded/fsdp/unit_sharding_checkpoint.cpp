@@ -57,16 +57,20 @@ Program UnitSharding::gather_for_file(Rank& rank, int64_t part, int64_t whole, H
   rank.release(own);
 }
 
-Task<Bytes> UnitSharding::write_checkpoint(Rank& rank, CheckpointRequest request, bool in_parts,
-                                           SiteId site) {
+Task<WrittenBytes> UnitSharding::write_checkpoint(Rank& rank, CheckpointRequest request,
+                                                  bool in_parts, SiteId site) {
   co_await send_path(rank, request, site);
-  if (in_parts) {
-    const CheckpointParts parts = checkpoint().parts(rank, request.weights_only);
-    co_return co_await save_parts(rank, parts, request, site_id(steps_.exchange_plans));
+  if (!in_parts) {
+    const Bytes bytes = rank.id() == 0 ? checkpoint().bytes().of(request) : Bytes{};
+    co_await write_file(rank, bytes, request, 1, site);
+    co_return bytes;
   }
-  const Bytes bytes = rank.id() == 0 ? checkpoint().bytes().of(request) : Bytes{};
-  co_await write_file(rank, bytes, request, 1, site);
-  co_return bytes;
+  const CheckpointParts parts = checkpoint().parts(rank.world_size(), request.weights_only);
+  WrittenBytes written = co_await save_parts(rank, parts, request, site_id(steps_.exchange_plans));
+  if (shard_ranks_ < rank.world_size()) {  // else ranks with like shards write as much
+    written.by_rank = parts.bytes_by_rank();
+  }
+  co_return written;
 }
 
 }  // namespace lockstep

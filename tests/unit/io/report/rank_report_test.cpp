@@ -129,7 +129,7 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read_log.monitors[0].turns.at(0).value == 0.5);
   CHECK(read_log.monitors[0].turns.at(0).own);
   CHECK_FALSE(read_log.monitors[0].turns.at(0).done);
-  CHECK(read_log.checkpoint_bytes == Bytes(1092));
+  CHECK(read_log.checkpoint_bytes.value().own == Bytes(1092));
   REQUIRE(read_log.checkpoints.size() == 1);
   CHECK(read_log.checkpoints[0].best == "a.ckpt");
   CHECK(read_log.checkpoints[0].best_score == 0.25);

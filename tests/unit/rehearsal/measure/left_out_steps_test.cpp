@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/program/journal.hpp"
-#include "rehearsal/measure/step_ends.hpp"
+#include "rehearsal/measure/step_sequence.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 namespace lockstep::cli::left_out_steps_test {
@@ -220,12 +220,10 @@ TEST_CASE("a host that runs ahead repeats no step whose work a fault has not lef
         std::string(all_steps) + "}\n");
     const Journal& journal = *slow.run.result.journal;
     const std::vector<StepMark> steps = steps_of(journal, 0);
-    const auto repeated = journal.repeated.empty()
-                              ? std::span<const RepeatedRows>()
-                              : std::span<const RepeatedRows>(journal.repeated.front());
-    std::vector<std::optional<Time>> ends;
-    for (int64_t step = 0; step < count_steps(steps); ++step) {
-      ends.push_back(end_of_step(repeated, steps, step));
+    const StepSequence sequence(repeated_of(journal, 0), steps);
+    std::vector<Time> ends;
+    for (int64_t step = 0; step < sequence.size(); ++step) {
+      ends.push_back(sequence.at(step).finish);
     }
     return ends;
   };

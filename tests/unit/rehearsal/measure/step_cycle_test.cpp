@@ -16,41 +16,19 @@ namespace step_cycle_test {
 
 namespace {
 
-RepeatedRows repeated(int64_t begin, int64_t end, int64_t periods, int64_t inner) {
-  RepeatedRows rows;
-  rows.row = end;
-  rows.begin = begin;
-  rows.end = end;
-  rows.periods = periods;
-  rows.end_inner = inner;
-  return rows;
+std::optional<Time> mean_of_three(const std::vector<int64_t>& ends) {
+  const std::vector<StepMark> marks = marks_of_steps(ends);
+  const StepSequence sequence({}, marks);
+  return mean_of_cycle(sequence, *steady_step(sequence, marks), {}, 3);
 }
 
 }  // namespace
 
-TEST_CASE("steps that were left out are where they would have been") {
-  const std::vector<StepMark> steps = marks_of_steps({1, 2, 3, 4});
-  // 0 1 2 [1 2] [1 2] 3
-  const std::vector<RepeatedRows> twice = {repeated(10, 30, 2, 0)};
-  CHECK(steps_from_last(twice, steps, 100) == std::vector<size_t>{3, 2, 1, 2, 1, 2, 1, 0});
-  CHECK(steps_from_last(twice, steps, 4) == std::vector<size_t>{3, 2, 1, 2});
-  // 0 1 [1 1] 2 [1 [1 1] 2] 3
-  const std::vector<RepeatedRows> nested = {repeated(10, 20, 2, 0), repeated(10, 30, 1, 1)};
-  CHECK(steps_from_last(nested, steps, 100) == std::vector<size_t>{3, 2, 1, 1, 1, 2, 1, 1, 1, 0});
-  CHECK(steps_from_last({}, {}, 5).empty());
-  // 0 1 [1 1] 2 [0 1 1 1] 3: before row 30 what lies long ago
-  std::vector<RepeatedRows> apart = {repeated(10, 20, 2, 0), repeated(0, 20, 1, 1)};
-  apart.back().row = 30;
-  CHECK(steps_from_last(apart, steps, 100) == std::vector<size_t>{3, 1, 1, 1, 0, 2, 1, 1, 1, 0});
-}
-
 TEST_CASE("the usual step is the mean over a cycle") {
   // Behind the first step 10, 10, 40, twice, and a validation of 500 within the last cycle.
-  const std::vector<StepMark> steps =
-      marks_of_steps({7, 17, 27, 67, 77, 87, 127, 137, 147, 187, 697, 707, 747});
-  CHECK(mean_of_cycle({}, steps, {}, 3) == Time(20));
-  CHECK(mean_of_cycle({}, marks_of_steps({7, 17, 27}), {}, 3) == std::nullopt);
-  CHECK(mean_of_cycle({}, marks_of_steps({7, 17, 27, 67}), {}, 3) == Time(20));
+  CHECK(mean_of_three({7, 17, 27, 67, 77, 87, 127, 137, 147, 187, 697, 707, 747}) == Time(20));
+  CHECK(mean_of_three({7, 17, 27}) == std::nullopt);
+  CHECK(mean_of_three({7, 17, 27, 67}) == Time(20));
 }
 
 TEST_CASE("throughput counts the averaging of models") {
