@@ -336,9 +336,9 @@ rc::Gen<LongTraining> long_trainings() {
       negotiate(training);
     } else if (*rc::gen::element(true, false, false, false, false)) {
       serve(training);
-    } else if (on_gpus && *rc::gen::element(true, false, false)) {
-      go_through_stages(training);
     } else if (on_gpus && *rc::gen::element(true, false)) {
+      go_through_stages(training);
+    } else if (on_gpus && *rc::gen::element(true, true, false)) {
       count_steps(training);
     }
     perhaps_divide_otherwise(training);
