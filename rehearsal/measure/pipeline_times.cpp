@@ -160,7 +160,13 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
     if (!step) {
       return std::nullopt;
     }
-    const std::vector<TimedAction> actions = actions_in(journal, rank, steps[step->mark].rows);
+    std::vector<TimedAction> actions = actions_in(journal, rank, steps[step->mark].rows);
+    // The steady step may be one that was left out, later than the one that shows it.
+    const Time later = step->end - steps[step->mark].finish;
+    for (TimedAction& action : actions) {
+      action.start += later;
+      action.finish += later;
+    }
     if (!actions.empty() && held.contains(actions.front().action.stage)) {
       continue;  // it computes the stage together with a rank before it
     }

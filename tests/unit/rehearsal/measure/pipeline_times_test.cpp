@@ -19,7 +19,8 @@ namespace {
 
 /// Four stages that take 1 ms forth and 2 ms back for each of four micro-batches.
 Rehearsal piped(const std::string& schedule, const std::string& more = "",
-                const std::string& lightning = "2.6") {
+                const std::string& lightning = "2.6", int samples = 32,
+                const std::string& all_steps = "false") {
   return advised(fmt::format(R"yaml(version: 1
 versions: {{lightning: "{}"}}
 cluster: {{preset: dgx-h100, nodes: 1}}
@@ -31,11 +32,12 @@ model:
     - Cost: {{parameters: 1, forward: 1 ms, backward: 2 ms}}
     - Cost: {{parameters: 1, forward: 1 ms, backward: 2 ms}}
   loss: MSELoss
-data: {{train: {{samples: 32, batch_size: 4}}}}
+data: {{train: {{samples: {}, batch_size: 4}}}}
+verify: {{all_steps: {}}}
 trainer: {{accelerator: gpu, devices: 4, max_epochs: 1, num_sanity_val_steps: 0{},
            strategy: {{PipelineStrategy: {{schedule: {}, n_microbatches: 4}}}}}}
 )yaml",
-                             lightning, more, schedule));
+                             lightning, samples, all_steps, more, schedule));
 }
 
 double ms(Time time) { return 1000 * seconds(time); }
@@ -65,6 +67,25 @@ TEST_CASE("ranks of a pipeline wait for each other as long as its bubble") {
       CHECK(rank.most_held == (std::string(schedule) == "GPipe" ? 4 : 4 - at));
       CHECK(rank.memory_peak == ran.results.ranks[static_cast<size_t>(at)].memory.peak);
     }
+  }
+}
+
+// The steady step is one of those that were left out: it has the times that it has in the training.
+TEST_CASE("waits of a step that was left out are those of that step") {
+  const Rehearsal some = piped("1F1B", "", "2.6", 800);
+  const Rehearsal all = piped("1F1B", "", "2.6", 800, "true");
+  CHECK(some.results.prediction.simulated_steps < 100);
+  CHECK(all.results.prediction.simulated_steps == 200);
+  const auto waits = pipeline_times(some.run, some.results);
+  const auto of_all = pipeline_times(all.run, all.results);
+  REQUIRE((waits && of_all));
+  REQUIRE(waits->actions.size() == of_all->actions.size());
+  for (size_t at = 0; at < waits->actions.size(); ++at) {
+    CAPTURE(at);
+    CHECK(waits->actions[at].start == of_all->actions[at].start);
+    CHECK(waits->actions[at].finish == of_all->actions[at].finish);
+    CHECK(waits->actions[at].waited == of_all->actions[at].waited);
+    CHECK(waits->actions[at].after_input == of_all->actions[at].after_input);
   }
 }
 
