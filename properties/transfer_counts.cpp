@@ -49,7 +49,7 @@ std::map<Key, TransferCount> by_key(const std::vector<TransferCount>& counts) {
 std::string counterpart_of_group(const Journal& journal, const std::string& group, int32_t running,
                                  int32_t rank) {
   const auto groups = static_cast<uint32_t>(journal.groups[static_cast<size_t>(running)].size());
-  for (uint32_t id = 1; id < groups && running != rank; ++id) {
+  for (uint32_t id = 1; id < groups; ++id) {
     if (label_of(journal, running, GroupId{static_cast<uint16_t>(id)}) == group) {
       return label_of(journal, rank, GroupId{static_cast<uint16_t>(id)});
     }

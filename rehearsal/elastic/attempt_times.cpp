@@ -79,7 +79,7 @@ Time training_until(const OneRun& run, const AttemptResult& attempt, int64_t ste
     return {};
   }
   const Time end =
-      is_whole ? attempt.ran : StepSequence(repeated_of(journal, 0), steps).at(taken - 1).finish;
+      is_whole ? attempt.ran : StepSequence(journal.repeated_on(0, 0), steps).at(taken - 1).finish;
   if (attempt.began == Time{}) {
     return end;
   }

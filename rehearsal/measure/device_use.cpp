@@ -18,7 +18,7 @@ std::vector<DeviceUse> device_use(const OneRun& run) {
   const Journal& journal = *run.result.journal;
   const std::vector<StepMark> steps = steps_of(journal, 0);
   const std::optional<SteadyStep> steady =
-      steady_step(StepSequence(repeated_of(journal, 0), steps), steps,
+      steady_step(StepSequence(journal.repeated_on(0, 0), steps),
                   samples_of_steps(*run.preparation.log, steps.size()));
   if (!steady) {
     return {};

@@ -42,7 +42,7 @@ void count_samples_of(const OneRun& run, Results& results) {
 using AllSteps = ByRank<std::vector<StepMark>>;
 
 StepSequence sequence_of(const Journal& journal, size_t rank, const std::vector<StepMark>& marks) {
-  return {repeated_of(journal, static_cast<int32_t>(rank)), marks};
+  return {journal.repeated_on(static_cast<int32_t>(rank), 0), marks};
 }
 
 // The same step on every rank, where the rank took it.
@@ -52,8 +52,7 @@ RowRange rows_of_step(const OneRun& run, size_t rank, const std::vector<StepMark
     return {};
   }
   const StepSequence sequence = sequence_of(*run.result.journal, rank, marks);
-  const int64_t number =
-      *counted < sequence.size() ? *counted : *counted_step(run.world, sequence, marks);
+  const int64_t number = *counted < sequence.size() ? *counted : *counted_step(run.world, sequence);
   return marks[sequence.at(number).mark].rows;
 }
 
@@ -151,7 +150,7 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
     std::vector<int64_t> counts = logs[rank].samples_of_steps;
     counts.resize(counts.size() == steps.size() ? counts.size() : 0);
     const std::optional<SteadyStep> steady =
-        steady_step(sequence_of(*run.result.journal, rank, steps), steps, counts);
+        steady_step(sequence_of(*run.result.journal, rank, steps), counts);
     if (!steady || counts.empty() || steady->end <= steady->begin) {
       continue;
     }
@@ -276,13 +275,13 @@ Results measure(const OneRun& run) {
   prediction.simulated_steps = static_cast<int64_t>(steps.size());
   const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
   const StepSequence sequence = sequence_of(*result.journal, 0, steps);
-  const std::optional<SteadyStep> steady = steady_step(sequence, steps, samples);
+  const std::optional<SteadyStep> steady = steady_step(sequence, samples);
   if (steady) {
     measure_steps(run, all, sequence, *steady, samples, results);
   } else {
     prediction.breakdown = breakdown_of(*result.journal, 0, {}, result.total_time);
   }
-  const std::optional<int64_t> counted = counted_step(run.world, sequence, steps, samples);
+  const std::optional<int64_t> counted = counted_step(run.world, sequence, samples);
   results.ranks = ByRank<RankResults>(ranks, classes);
   for (size_t place = 0; place < results.ranks.distinct().size(); ++place) {
     const size_t at = results.ranks.first_of(place);

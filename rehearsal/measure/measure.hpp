@@ -16,18 +16,11 @@ struct StepMark {
   RowRange rows;      ///< of the main lane, from after the step before
   Time finish{};      ///< of its last optimizer kernel; without one, of what was submitted last
   int64_t times = 1;  ///< that it was taken: with it stand those that a simulation left out
-  Time left_out{};    ///< how long all took that were left out before it
-  /// How long it took since the end of the step before, and how often. Empty: once, and the step
-  /// before it is that of the list.
-  std::vector<std::pair<Time, int64_t>> lengths{};
 };
 /// A step is a run of optimizer kernels without a forward between them. A rank that owns nothing
 /// has no such kernels, and its step ends where the trainer has taken it; so does that of a stage
 /// that updates by an earlier batch meanwhile.
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
-
-/// What a simulation left out of a rank's main lane; empty where it left out nothing.
-std::span<const RepeatedRows> repeated_of(const Journal& journal, int32_t rank);
 
 /// Everything that a run gives to expectations and reports.
 Results measure(const OneRun& run);

@@ -155,8 +155,8 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
   for (const int32_t rank : run.preparation.pipeline_ranks) {
     const std::vector<StepMark> steps = steps_of(journal, rank);
     const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
-    const StepSequence sequence(repeated_of(journal, rank), steps);
-    const std::optional<SteadyStep> step = steady_step(sequence, steps, samples);
+    const StepSequence sequence(journal.repeated_on(rank, 0), steps);
+    const std::optional<SteadyStep> step = steady_step(sequence, samples);
     if (!step) {
       return std::nullopt;
     }

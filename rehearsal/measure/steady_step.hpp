@@ -22,18 +22,16 @@ struct SteadyStep {
 /// Nothing without steps. Where `samples` gives the samples of each mark, the median is of those
 /// that took the most: the end of an epoch may cut a batch or a window of accumulation short.
 std::optional<SteadyStep> steady_step(const StepSequence& sequence,
-                                      const std::vector<StepMark>& marks,
                                       const std::vector<int64_t>& samples = {});
 
 /// A step that was simulated right behind the one before it and took as long, to be drawn as it
 /// stands in the journal: the steady one where it is such a step.
-SteadyStep drawn_step(const SteadyStep& steady, const std::vector<StepMark>& marks,
+SteadyStep drawn_step(const SteadyStep& steady, const StepSequence& sequence,
                       const std::vector<int64_t>& samples);
 
 /// The number of the step whose transfers stand for every step: the steady one. Real worlds take
 /// the middle one by position, since their lengths are never twice the same.
 std::optional<int64_t> counted_step(World world, const StepSequence& sequence,
-                                    const std::vector<StepMark>& marks,
                                     const std::vector<int64_t>& samples = {});
 
 }  // namespace lockstep::cli

@@ -26,37 +26,7 @@ bool is_optimizer(const Row& row) {
           row.kernel == Kernel::unscale);
 }
 
-std::span<const RepeatedRows> repeated_of(const Journal& journal, int32_t rank) {
-  return journal.repeated.empty() ? std::span<const RepeatedRows>()
-                                  : journal.repeated[static_cast<size_t>(rank)];
-}
-
 namespace {
-
-// What is left out repeats the steps that end within it.
-void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>& steps) {
-  const std::span<const RepeatedRows> repeated = repeated_of(journal, rank);
-  const std::vector<std::map<Time, int64_t>> lengths = StepSequence(repeated, steps).lengths();
-  for (size_t step = 0; step < steps.size(); ++step) {
-    steps[step].times = 0;
-    for (const auto& [length, times] : lengths[step]) {
-      steps[step].lengths.emplace_back(length, times);
-      steps[step].times += times;
-    }
-  }
-  const auto ends_in = [](const RepeatedRows& rows, const StepMark& step) {
-    return rows.begin < step.rows.end && step.rows.end <= rows.end;
-  };
-  for (const RepeatedRows& rows : repeated) {
-    const bool has_steps =
-        std::ranges::any_of(steps, [&](const StepMark& step) { return ends_in(rows, step); });
-    for (StepMark& step : steps) {  // a validation makes the step around it longer
-      if (has_steps && rows.row < step.rows.end) {
-        step.left_out += rows.period * rows.periods;
-      }
-    }
-  }
-}
 
 bool is_mark_of_step(const Row& row) {
   return row.row == RowKind::choice && row.tag == static_cast<int32_t>(ChoiceKind::step);
@@ -95,7 +65,12 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
     }
     ++index;
   });
-  count_repeated(journal, rank, steps);
+  if (const auto repeated = journal.repeated_on(rank, 0); !repeated.empty()) {
+    const std::vector<int64_t> times = StepSequence(repeated, steps).times();
+    for (size_t step = 0; step < steps.size(); ++step) {
+      steps[step].times = times[step];
+    }
+  }
   return steps;
 }
 

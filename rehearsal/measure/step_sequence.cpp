@@ -22,29 +22,56 @@ StepSequence::StepSequence(std::span<const RepeatedRows> repeated, std::span<con
 StepSequence::Step StepSequence::at(int64_t number) const { return descend(before_, number).step; }
 
 int64_t StepSequence::find(const std::vector<size_t>& marks, Time length, int64_t place) const {
-  std::vector<char> counts(marks_.size(), 0);
-  for (const size_t mark : marks) {
-    counts[mark] = 1;
-  }
+  const std::vector<char> counts = among(marks);
   return descend(counts_before(&counts, length), place).number;
 }
 
-// From the last one back: what is taken again counts as often as all of that.
-std::vector<std::map<Time, int64_t>> StepSequence::lengths() const {
-  std::vector<std::map<Time, int64_t>> lengths(marks_.size());
+std::map<Time, int64_t> StepSequence::lengths(const std::vector<size_t>& marks) const {
+  const std::vector<char> counts = among(marks);
+  const std::vector<int64_t> times = times_taken();
+  std::map<Time, int64_t> lengths;
+  for (size_t at = 0; at < taken_.size(); ++at) {
+    if (taken_[at].is_step() && counts[taken_[at].step.mark] != 0) {
+      lengths[taken_[at].step.length] += times[at];
+    }
+  }
+  return lengths;
+}
+
+std::vector<int64_t> StepSequence::times() const {
+  const std::vector<int64_t> of_entries = times_taken();
+  std::vector<int64_t> times(marks_.size(), 0);
+  for (size_t at = 0; at < taken_.size(); ++at) {
+    if (taken_[at].is_step()) {
+      times[taken_[at].step.mark] += of_entries[at];
+    }
+  }
+  return times;
+}
+
+// By entry, from the last one back: what is taken again counts as often as all of that.
+std::vector<int64_t> StepSequence::times_taken() const {
+  std::vector<int64_t> all(taken_.size(), 0);
   std::vector<int64_t> more(taken_.size() + 1, 0);  // from here back, and from there no more
   int64_t times = 1;
   for (size_t at = taken_.size(); at-- > 0;) {
     times += more[at + 1];
     const Taken& each = taken_[at];
-    if (each.is_step()) {
-      lengths[each.step.mark][each.step.length] += times;
-      continue;
+    all[at] = times;
+    if (!each.is_step()) {
+      more[each.until] += times * each.times;
+      more[each.from] -= times * each.times;
     }
-    more[each.until] += times * each.times;
-    more[each.from] -= times * each.times;
   }
-  return lengths;
+  return all;
+}
+
+std::vector<char> StepSequence::among(const std::vector<size_t>& marks) const {
+  std::vector<char> counts(marks_.size(), 0);
+  for (const size_t mark : marks) {
+    counts[mark] = 1;
+  }
+  return counts;
 }
 
 // The marks that end in rows up to this one; `entry`: the next that is put back.

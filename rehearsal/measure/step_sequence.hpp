@@ -29,8 +29,12 @@ class StepSequence {
   /// Of the steps whose marks are in `marks` and that took so long, the number of the one with
   /// place `place`, from 0. There are more than that.
   int64_t find(const std::vector<size_t>& marks, Time length, int64_t place) const;
-  /// By mark: how long its steps took, and how often.
-  std::vector<std::map<Time, int64_t>> lengths() const;
+  /// How long the steps of these marks took, and how many of them took so long.
+  std::map<Time, int64_t> lengths(const std::vector<size_t>& marks) const;
+  /// By mark: how many steps it shows.
+  std::vector<int64_t> times() const;
+  /// The simulated steps.
+  std::span<const StepMark> marks() const { return marks_; }
 
  private:
   /// One step, or what was taken before once more.
@@ -59,8 +63,10 @@ class StepSequence {
   void take(size_t mark, Time finish);
   void take_again(size_t from, size_t until, int64_t times, Time later, Time period);
   void repeat(const RepeatedRows& rows);
+  std::vector<int64_t> times_taken() const;
   Found descend(const std::vector<int64_t>& before, int64_t place) const;
   std::vector<int64_t> counts_before(const std::vector<char>* marks, Time length) const;
+  std::vector<char> among(const std::vector<size_t>& marks) const;
 
   std::span<const StepMark> marks_;
   std::map<std::pair<int64_t, int64_t>, Place> places_;  ///< by row, and entries before it

@@ -11,6 +11,7 @@
 
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/pipeline_times.hpp"
 #include "rehearsal/measure/step_sequence.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
@@ -159,7 +160,7 @@ void expect_same_rows(const RankLog& log, const RankLog& log_of_whole) {
 void expect_same_steps(const Journal& journal, const Journal& of_whole) {
   const std::vector<cli::StepMark> marks = cli::steps_of(journal, 0);
   const std::vector<cli::StepMark> steps = cli::steps_of(of_whole, 0);
-  const cli::StepSequence sequence(cli::repeated_of(journal, 0), marks);
+  const cli::StepSequence sequence(journal.repeated_on(0, 0), marks);
   RC_ASSERT(cli::count_steps(marks) == std::ssize(steps));
   RC_ASSERT(sequence.size() == std::ssize(steps));
   for (size_t at = 0; at < steps.size(); at += at < 100 ? 1 : 10) {
@@ -217,6 +218,23 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
       RC_ASSERT(memory.peak == whole.result.memory[at].at(device).peak);
       RC_ASSERT(memory.held == whole.result.memory[at].at(device).held);
     }
+  }
+}
+
+void expect_same_waits(const cli::OneRun& run, const cli::Results& results,
+                       const cli::OneRun& whole, const cli::Results& of_whole) {
+  const auto times = cli::pipeline_times(run, results);
+  const auto times_of_whole = cli::pipeline_times(whole, of_whole);
+  RC_ASSERT(times.has_value() == times_of_whole.has_value());
+  if (!times) {
+    return;
+  }
+  RC_ASSERT(times->actions.size() == times_of_whole->actions.size());
+  for (size_t at = 0; at < times->actions.size(); ++at) {
+    RC_ASSERT(times->actions[at].start == times_of_whole->actions[at].start);
+    RC_ASSERT(times->actions[at].finish == times_of_whole->actions[at].finish);
+    RC_ASSERT(times->actions[at].waited == times_of_whole->actions[at].waited);
+    RC_ASSERT(times->actions[at].after_input == times_of_whole->actions[at].after_input);
   }
 }
 
@@ -318,7 +336,10 @@ TEST_CASE("what is left out is what would have happened") {
     RC_ASSERT(whole.result.journal->repeated.empty());
     count_case(training, run, distribution);
     expect_same(run, whole);
-    expect_same_results(cli::measure(run), *run.result.journal, cli::measure(whole));
+    const cli::Results results = cli::measure(run);
+    const cli::Results results_of_whole = cli::measure(whole);
+    expect_same_results(results, *run.result.journal, results_of_whole);
+    expect_same_waits(run, results, whole, results_of_whole);
     expect_same(cli::findings_of(run, cli::World::simulated),
                 cli::findings_of(whole, cli::World::simulated));
   });

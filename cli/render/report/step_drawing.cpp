@@ -138,9 +138,9 @@ DrawnSpan drawn_span(const OneRun& run) {
   const Journal& journal = *run.result.journal;
   const std::vector<StepMark> steps = steps_of(journal, 0);
   const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
-  const std::optional<SteadyStep> steady =
-      steady_step(StepSequence(repeated_of(journal, 0), steps), steps, samples);
-  const SteadyStep drawn = steady ? drawn_step(*steady, steps, samples) : SteadyStep{};
+  const StepSequence sequence(journal.repeated_on(0, 0), steps);
+  const std::optional<SteadyStep> steady = steady_step(sequence, samples);
+  const SteadyStep drawn = steady ? drawn_step(*steady, sequence, samples) : SteadyStep{};
   if (drawn.begin >= drawn.end) {
     return {Time{}, run.result.total_time, false};
   }

@@ -220,7 +220,7 @@ TEST_CASE("a host that runs ahead repeats no step whose work a fault has not lef
         std::string(all_steps) + "}\n");
     const Journal& journal = *slow.run.result.journal;
     const std::vector<StepMark> steps = steps_of(journal, 0);
-    const StepSequence sequence(repeated_of(journal, 0), steps);
+    const StepSequence sequence(journal.repeated_on(0, 0), steps);
     std::vector<Time> ends;
     for (int64_t step = 0; step < sequence.size(); ++step) {
       ends.push_back(sequence.at(step).finish);

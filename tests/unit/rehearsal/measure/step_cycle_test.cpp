@@ -19,7 +19,7 @@ namespace {
 std::optional<Time> mean_of_three(const std::vector<int64_t>& ends) {
   const std::vector<StepMark> marks = marks_of_steps(ends);
   const StepSequence sequence({}, marks);
-  return mean_of_cycle(sequence, *steady_step(sequence, marks), {}, 3);
+  return mean_of_cycle(sequence, *steady_step(sequence), {}, 3);
 }
 
 }  // namespace
