@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "model/core/nearest_sizes.hpp"
 #include "model/network/accounting.hpp"
 #include "model/network/attention_part.hpp"
 #include "model/network/tensor_parallel/cut_layer.hpp"
@@ -71,11 +73,16 @@ void PositionCutter::add_core(const Layer& core) {
   const CoreWidths widths = core_widths(core);
   if (part_.exchange == ContextExchange::all_to_all &&
       (widths.heads % part_.ranks != 0 || widths.key_heads % part_.ranks != 0)) {
-    refuse(core.name,
-           fmt::format("AssertionError: The number of attention heads needs to be divisible by CP "
-                       "size! {} heads and {} of keys and values on each rank, {} ranks",
-                       widths.heads, widths.key_heads, part_.ranks),
-           "choose a context_parallel_size that divides them, or cp_comm_type: p2p", false);
+    refuse(
+        core.name,
+        fmt::format("AssertionError: The number of attention heads needs to be divisible by CP "
+                    "size! {} heads and {} of keys and values on each rank, {} ranks",
+                    widths.heads, widths.key_heads, part_.ranks),
+        fmt::format("choose a context_parallel_size that divides {}: {}; or cp_comm_type: p2p or "
+                    "all_gather",
+                    std::gcd(widths.heads, widths.key_heads),
+                    divisors_of(std::gcd(widths.heads, widths.key_heads), part_.ranks)),
+        false);
     return;
   }
   if (part_.exchange == ContextExchange::ring && widths.window > 0 &&
@@ -184,7 +191,10 @@ void PositionCutter::check_sample() {
            fmt::format("AssertionError: Sequence length must be divisible by 2 * context parallel "
                        "size if context parallel is used. ({} positions, {} ranks)",
                        whole_.input.empty() ? 1 : whole_.input.front(), part_.ranks),
-           fmt::format("choose a length that {} divides", 2 * part_.ranks), false);
+           fmt::format("choose a sequence length that {} divides, such as {}", 2 * part_.ranks,
+                       nearest_multiples(whole_.input.empty() ? 1 : whole_.input.front(),
+                                         int64_t{2} * part_.ranks)),
+           false);
   }
 }
 

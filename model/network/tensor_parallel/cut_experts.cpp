@@ -46,7 +46,7 @@ bool NetworkCutter::can_divide_experts(const Layer& layer, const ParallelStyle& 
     refuse(
         module,
         fmt::format("its {} experts cannot be divided among {} ranks", mixture.num_experts, ranks_),
-        "choose a tensor_parallel_size that divides num_experts");
+        remedy_of_size(mixture.num_experts));
   } else if (mixture.capacity_factor || mixture.aux_loss_coef > 0) {
     refuse(module, "ExpertParallel with capacity_factor or aux_loss_coef is not modelled",
            "leave both out: torchtitan drops no token and balances without a loss");

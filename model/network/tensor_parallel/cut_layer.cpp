@@ -12,12 +12,18 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view divisible = "choose a tensor_parallel_size that divides it";
-
-CutLayer refused(std::string why_not, std::string remedy = std::string(divisible)) {
+CutLayer refused(std::string why_not, std::string remedy) {
   CutLayer cut;
   cut.why_not = std::move(why_not);
   cut.remedy = std::move(remedy);
+  return cut;
+}
+
+/// Who cuts it knows what the size of the group is called, and says what to write.
+CutLayer indivisible(std::string why_not, int64_t size) {
+  CutLayer cut;
+  cut.why_not = std::move(why_not);
+  cut.divided = size;
   return cut;
 }
 
@@ -62,8 +68,9 @@ CutLayer cut_linear(const Layer& whole, ParallelStyle::Kind kind, int32_t ranks)
   const bool by_rows = kind == ParallelStyle::Kind::row;
   const int64_t size = by_rows ? linear.in_features : linear.out_features;
   if (size % ranks != 0) {
-    return refused(fmt::format("its {} {} cannot be divided among {} ranks", size,
-                               by_rows ? "in_features" : "out_features", ranks));
+    return indivisible(fmt::format("its {} {} cannot be divided among {} ranks", size,
+                                   by_rows ? "in_features" : "out_features", ranks),
+                       size);
   }
   Shape input = whole.input;
   input.back() = by_rows ? size / ranks : input.back();
@@ -103,8 +110,9 @@ CutLayer cut_embedding(const Layer& whole, ParallelStyle::Kind kind, int32_t ran
   const bool by_rows = kind == ParallelStyle::Kind::row;
   const int64_t size = by_rows ? embedding.num_embeddings : embedding.embedding_dim;
   if (size % ranks != 0) {
-    return refused(fmt::format("its {} {} cannot be divided among {} ranks", size,
-                               by_rows ? "num_embeddings" : "embedding_dim", ranks));
+    return indivisible(fmt::format("its {} {} cannot be divided among {} ranks", size,
+                                   by_rows ? "num_embeddings" : "embedding_dim", ranks),
+                       size);
   }
   EmbeddingArguments part = embedding;
   (by_rows ? part.num_embeddings : part.embedding_dim) = size / ranks;
@@ -135,8 +143,10 @@ std::vector<std::optional<TensorCut>> projection_cuts(const Layer& whole, size_t
 CutLayer cut_attention(const Layer& whole, int32_t ranks) {
   const auto& attention = std::get<GroupedQueryArguments>(whole.arguments);
   if (attention.num_kv_heads % ranks != 0) {
-    return refused(fmt::format("its {} heads of keys and values cannot be divided among {} ranks",
-                               attention.num_kv_heads, ranks));
+    return indivisible(
+        fmt::format("its {} heads of keys and values cannot be divided among {} ranks",
+                    attention.num_kv_heads, ranks),
+        attention.num_kv_heads);
   }
   if (attention.bias) {
     return refused("attention with a bias behind its heads is not cut by heads here",
@@ -166,8 +176,9 @@ CutLayer cut_attention(const Layer& whole, int32_t ranks) {
 CutLayer cut_gated(const Layer& whole, int32_t ranks) {
   const auto& gated = std::get<SwigluArguments>(whole.arguments);
   if (gated.hidden_dim % ranks != 0) {
-    return refused(
-        fmt::format("its hidden_dim {} cannot be divided among {} ranks", gated.hidden_dim, ranks));
+    return indivisible(
+        fmt::format("its hidden_dim {} cannot be divided among {} ranks", gated.hidden_dim, ranks),
+        gated.hidden_dim);
   }
   if (gated.bias) {
     return refused("a gated feed-forward with a bias is not cut here", "set bias: false");
@@ -225,6 +236,7 @@ CutAttention cut_fused_attention(const Layer& whole, int32_t ranks) {
   if (attention.num_heads % ranks != 0) {
     cut.why_not =
         fmt::format("its {} heads cannot be divided among {} ranks", attention.num_heads, ranks);
+    cut.divided = attention.num_heads;
     return cut;
   }
   const int64_t width = attention.embed_dim;

@@ -17,6 +17,7 @@ struct CutLayer {
   std::optional<Layer> bias{};
   std::string why_not{};  ///< empty: it can be cut
   std::string remedy{};
+  int64_t divided = 0;  ///< what the number of ranks would have to divide; 0: it is something else
 };
 
 /// Linear and Embedding by their columns or rows (torch's ColwiseParallel and RowwiseParallel).
@@ -36,6 +37,7 @@ struct CutAttention {
   Layer output{};
   std::optional<Layer> bias{};  ///< whole, behind the sum of the outputs
   std::string why_not{};        ///< empty: it can be cut
+  int64_t divided = 0;          ///< as of CutLayer
 };
 CutAttention cut_fused_attention(const Layer& whole, int32_t ranks);
 /// GroupedQueryAttention in the same three, of the heads that it has. A bias of the output is in

@@ -5,10 +5,43 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/core/spelling.hpp"
 #include "model/network/accounting.hpp"
 #include "model/network/tensor_parallel/network_cutter.hpp"
 
 namespace lockstep {
+
+namespace {
+
+bool may_have_style(LayerKind kind) {
+  return kind == LayerKind::linear || kind == LayerKind::embedding ||
+         kind == LayerKind::layer_norm || kind == LayerKind::rms_norm || kind == LayerKind::dropout;
+}
+
+/// The name that was meant, or the first of those that a plan may have.
+std::string remedy_of_name(const Network& whole, const std::string& asked) {
+  std::vector<std::string> names;
+  for (const Layer& layer : whole.layers) {
+    if (has_projections(layer.kind)) {
+      for (const std::string& projection : projections_of(layer.kind)) {
+        names.push_back(layer.name + "." + projection);
+      }
+    } else if (may_have_style(layer.kind)) {
+      names.push_back(layer.name);
+    }
+  }
+  const std::string near = did_you_mean(asked, {names.begin(), names.end()});
+  if (!near.empty() || names.empty()) {
+    return near.empty() ? "leave it out: no layer of this network can be cut" : near;
+  }
+  constexpr size_t shown = 8;
+  const bool is_long = names.size() > shown;
+  names.resize(std::min(shown, names.size()));
+  return fmt::format("name a layer, or a module in the names of layers: {}{}",
+                     fmt::join(names, ", "), is_long ? ", .." : "");
+}
+
+}  // namespace
 
 const ParallelStyle* NetworkCutter::style_of(const std::string& module) {
   const ParallelStyle* found = nullptr;
@@ -124,7 +157,7 @@ void NetworkCutter::check_plan() {
   for (size_t i = 0; i < plan_.size(); ++i) {
     if (!is_used_[i]) {
       refuse(plan_[i].first, fmt::format("no module of the network is called `{}`", plan_[i].first),
-             "name a layer, or a module in the names of layers, as `lockstep explain` shows them");
+             remedy_of_name(whole_, plan_[i].first));
     }
   }
   if (layout_ == TensorLayout::features && last_keeps_parts_) {

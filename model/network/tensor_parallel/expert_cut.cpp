@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/core/nearest_sizes.hpp"
 #include "model/network/accounting.hpp"
 #include "model/network/mixture.hpp"
 
@@ -21,11 +22,16 @@ void check_experts(const Layer& layer, const ExpertPart& part, CutNetwork& cut) 
         "AssertionError: Number of experts should be a multiple of expert model parallel_size. ({} "
         "experts, {} ranks)",
         mixture.num_experts, part.ranks);
-    cut.remedy = "choose an expert_model_parallel_size that divides num_experts";
+    cut.remedy =
+        fmt::format("choose an expert_model_parallel_size that divides num_experts ({}): {}",
+                    mixture.num_experts, divisors_of(mixture.num_experts, part.ranks));
   } else if (mixture.hidden_dim % part.tensor_ranks != 0) {
     cut.why_not = fmt::format("AssertionError: {} is not divisible by {}", mixture.hidden_dim,
                               part.tensor_ranks);
-    cut.remedy = "choose an expert_tensor_parallel_size that divides hidden_dim";
+    cut.remedy = fmt::format(
+        "set expert_tensor_parallel_size: 1, or a hidden_dim that {} divides, such as "
+        "{}",
+        part.tensor_ranks, nearest_multiples(mixture.hidden_dim, part.tensor_ranks));
   } else if (mixture.capacity_factor || mixture.aux_loss_coef > 0) {
     cut.why_not = "divided experts with capacity_factor or aux_loss_coef are not modelled";
     cut.remedy = "set capacity_factor: null and aux_loss_coef: 0";

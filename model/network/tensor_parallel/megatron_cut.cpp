@@ -29,7 +29,7 @@ void NetworkCutter::add_bias_behind_sum(const std::string& module) {
 void NetworkCutter::add_fused_attention(const Layer& layer) {
   CutAttention cut = cut_fused_attention(layer, ranks_);
   if (!cut.why_not.empty()) {
-    refuse(layer.name, cut.why_not, "choose a tensor_model_parallel_size that divides it");
+    refuse(layer.name, cut.why_not, remedy_of_size(cut.divided));
     return;
   }
   is_distributed_ = false;
@@ -41,7 +41,7 @@ void NetworkCutter::add_fused_attention(const Layer& layer) {
   if (scatters && shape_.front() % ranks_ != 0) {
     refuse(layer.name,
            fmt::format("its {} positions cannot be divided among {} ranks", shape_.front(), ranks_),
-           "choose a sequence length that tensor_model_parallel_size divides");
+           remedy_of_positions());
     return;
   }
   exchange({.forward = scatters ? TensorExchange::reduce_scatter : TensorExchange::all_reduce,
@@ -84,6 +84,21 @@ void NetworkCutter::end_in_parts() {
   loss.saves.elements /= ranks_;
 }
 
+namespace {
+
+/// The size of the vocabulary, where it is what the ranks of `layer` do not divide; else 0.
+int64_t indivisible_vocabulary(const Network& whole, const Layer& layer, int32_t ranks) {
+  int64_t size = 0;
+  if (layer.kind == LayerKind::embedding) {
+    size = std::get<EmbeddingArguments>(layer.arguments).num_embeddings;
+  } else if (layer.kind == LayerKind::linear && &layer == &whole.layers.back()) {
+    size = std::get<LinearArguments>(layer.arguments).out_features;
+  }
+  return size % ranks == 0 ? 0 : size;
+}
+
+}  // namespace
+
 CutNetwork cut_as_megatron(const Network& whole, int32_t ranks, bool sequence_parallel) {
   const ParallelPlan plan = megatron_plan(whole, sequence_parallel);
   CutNetwork cut = NetworkCutter(whole, plan, ranks, CutBy::megatron).cut();
@@ -91,14 +106,14 @@ CutNetwork cut_as_megatron(const Network& whole, int32_t ranks, bool sequence_pa
     return cut;
   }
   const auto found = std::ranges::find(whole.layers, cut.where, &Layer::name);
-  const bool is_vocabulary = found != whole.layers.end() && found->kind == LayerKind::embedding;
-  if (is_vocabulary) {
+  const int64_t words =
+      found == whole.layers.end() ? 0 : indivisible_vocabulary(whole, *found, ranks);
+  if (words > 0) {
     const int64_t multiple = int64_t{128} * ranks;
-    const int64_t rows = std::get<EmbeddingArguments>(found->arguments).num_embeddings;
     cut.remedy = fmt::format(
-        "set the vocabulary to {}: Megatron-LM pads it to a multiple of 128 x "
-        "tensor_model_parallel_size",
-        (rows + multiple - 1) / multiple * multiple);
+        "set the vocabulary to {}, in the embedding and in the last layer: Megatron-LM pads it to "
+        "a multiple of 128 x tensor_model_parallel_size",
+        (words + multiple - 1) / multiple * multiple);
   }
   return cut;
 }

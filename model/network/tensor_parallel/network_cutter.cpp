@@ -6,11 +6,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/core/nearest_sizes.hpp"
+
 namespace lockstep {
 
 namespace {
 using Kind = ParallelStyle::Kind;
 }  // namespace
+
+/// What the ranks would have to divide, and cannot.
+std::string NetworkCutter::remedy_of_size(int64_t size) const {
+  return fmt::format("choose a {} that divides {}: {}", size_argument(), size,
+                     divisors_of(size, ranks_));
+}
+
+std::string NetworkCutter::remedy_of_positions() const {
+  if (shape_.size() < 2) {
+    return "write Replicate(): a sample has no positions here";
+  }
+  return fmt::format("choose a sequence length that {} ({}) divides, such as {}", size_argument(),
+                     ranks_, nearest_multiples(shape_.front(), ranks_));
+}
 
 void NetworkCutter::exchange(const ExchangeArguments& how, const std::string& module) {
   if (ranks_ == 1) {
@@ -59,7 +75,8 @@ void NetworkCutter::bring(TensorLayout from, TensorLayout to, bool gives_terms, 
       refuse(module,
              fmt::format("{} {} cannot be divided among {} ranks", shape_.at(how.dimension),
                          to == TensorLayout::sequence ? "positions" : "features", ranks_),
-             "choose sizes that the ranks divide");
+             to == TensorLayout::sequence ? remedy_of_positions()
+                                          : remedy_of_size(shape_.at(how.dimension)));
       return;
     }
   } else {
@@ -104,7 +121,7 @@ void NetworkCutter::refuse_mixture(const std::string& module) {
 
 void NetworkCutter::take(CutLayer cut, const std::string& module) {
   if (!cut.why_not.empty()) {
-    refuse(module, cut.why_not, cut.remedy);
+    refuse(module, cut.why_not, cut.divided > 0 ? remedy_of_size(cut.divided) : cut.remedy);
     return;
   }
   append(std::move(cut.layer));
@@ -172,7 +189,7 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
       refuse(layer.name,
              fmt::format("its output {} has no positions that {} ranks divide", text_of(shape_),
                          ranks_),
-             "choose a sequence length that the ranks divide");
+             remedy_of_positions());
       return;
     }
     sum.forward = TensorExchange::reduce_scatter;
@@ -266,7 +283,8 @@ void NetworkCutter::add_inside(const Layer& layer) {
   if (last.output == TensorLayout::features || (scatters && shape_.front() % ranks_ != 0)) {
     refuse(layer.name + "." + names.back(),
            fmt::format("its output {} cannot leave as {}", text_of(shape_), name_of(last.output)),
-           "write Replicate(), or Shard(1) with a sequence length that the ranks divide");
+           scatters ? "write Replicate(), or " + remedy_of_positions()
+                    : "write Replicate(), or Shard(1)");
     return;
   }
   exchange({.forward = scatters ? TensorExchange::reduce_scatter : TensorExchange::all_reduce,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/network/tensor_parallel/cut_layer.hpp"
@@ -41,6 +42,11 @@ class NetworkCutter {
     }
   }
   bool is_refused() const { return !result_.why_not.empty(); }
+  std::string_view size_argument() const {
+    return by_ == CutBy::megatron ? "tensor_model_parallel_size" : "tensor_parallel_size";
+  }
+  std::string remedy_of_size(int64_t size) const;
+  std::string remedy_of_positions() const;
 
   const ParallelStyle* style_of(const std::string& module);
   void enter_modules(size_t index);

@@ -150,11 +150,10 @@ ReadStyle read_parallel_style(std::string_view given) {
     }
     return {style, "", false};
   }
-  return unreadable(fmt::format(
-      "unknown style `{}`{}", name,
-      did_you_mean(name,
-                   {"ColwiseParallel", "RowwiseParallel", "SequenceParallel", "PrepareModuleInput",
-                    "ExpertParallel", "colwise", "rowwise", "sequence", "expert"})));
+  const std::string near = did_you_mean(
+      name, {"ColwiseParallel", "RowwiseParallel", "SequenceParallel", "PrepareModuleInput",
+             "ExpertParallel", "colwise", "rowwise", "sequence", "expert"});
+  return unreadable(fmt::format("unknown style `{}`{}{}", name, near.empty() ? "" : "; ", near));
 }
 
 namespace {

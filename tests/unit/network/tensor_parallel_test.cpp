@@ -122,10 +122,22 @@ TEST_CASE("ExpertParallel of tokens that all ranks have is noted, as each comput
   CHECK_FALSE(mixture_in(cut).parameters[0].gradient_is_partial);
 }
 
+TEST_CASE(
+    "features that cannot be divided, and names that fit nothing, are refused with a remedy") {
+  CHECK(cut_by_text({{"block.up", "ColwiseParallel()"}}, 3).remedy ==
+        "choose a tensor_parallel_size that divides 16: 2 or 4");
+  CHECK(cut_by_text({{"block.upp", "ColwiseParallel()"}}).remedy == "did you mean `block.up`?");
+  CHECK(cut_by_text({{"head", "ColwiseParallel()"}}).remedy ==
+        "name a layer, or a module in the names of layers: block.up, block.down");
+  CHECK(read_parallel_style("ColumnParallel()").why_not ==
+        "unknown style `ColumnParallel`; did you mean `ColwiseParallel`?");
+}
+
 TEST_CASE("experts that cannot be divided are refused with a remedy") {
   CHECK(cut_mixture({}, true).remedy == "write `grouped: true` for the layer");
   const CutNetwork three = cut_mixture({{"grouped", true}}, false, 3);
   CHECK(three.why_not == "its 4 experts cannot be divided among 3 ranks");
+  CHECK(three.remedy == "choose a tensor_parallel_size that divides 4: 1, 2 or 4");
   CHECK_FALSE(three.is_unmodelled);
   CHECK(cut_mixture({{"grouped", true}, {"capacity_factor", 2.0}}, true).is_unmodelled);
   CHECK(cut_mixture({{"grouped", true}, {"aux_loss_coef", 0.1}}, true).is_unmodelled);
