@@ -42,7 +42,6 @@ class MegatronPipeline final : public Pipeline {
   StepOptions as_computed(const StepOptions& options) const override;
   Bytes bytes_of_own_state() const override;
   bool writes_parameter(size_t parameter) const override;
-  std::string_view size_argument() const override { return "micro_batch_size"; }
 
   Program make_groups(Rank& rank);
   Program make_context_groups(Rank& rank);

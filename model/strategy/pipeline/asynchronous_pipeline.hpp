@@ -52,7 +52,6 @@ class AsynchronousPipeline final : public Pipeline {
   StepOptions as_computed(const StepOptions& options) const override;
   /// As many as are under way at once.
   bool keeps_received() const override { return true; }
-  std::string_view size_argument() const override { return "n_microbatches"; }
 
   AsynchronousOrder order() const;
   /// The version by which a batch is computed that comes to this stage now.

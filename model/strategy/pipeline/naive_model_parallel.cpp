@@ -31,7 +31,8 @@ void NaiveModelParallel::place_layers(int32_t devices) {
   } catch (const ArgumentProblem& problem) {
     throw ProgramException(
         site_id(carry_activations),
-        fmt::format("the layers cannot be put on {} devices: {}", devices, problem.what()));
+        fmt::format("the layers cannot be put on {} devices, a stage on each: {}; {}", devices,
+                    problem.what(), problem.remedy()));
   }
   for (const StageLayers& layers : stages) {
     const auto number = static_cast<uint8_t>(devices_.size());
@@ -50,7 +51,9 @@ void NaiveModelParallel::place_layers(int32_t devices) {
       throw ProgramException(site_id(carry_activations),
                              "layers on two devices share a weight: PyTorch raises \"Expected all "
                              "tensors to be on the "
-                             "same device\"; put both layers on one device");
+                             "same device\"; put both layers on one device, give the second a "
+                             "weight of its own, or use PipelineStrategy, which has a copy on each "
+                             "stage");
     }
   }
 }

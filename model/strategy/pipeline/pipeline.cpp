@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/core/ensure.hpp"
+#include "model/core/nearest_sizes.hpp"
 #include "model/network/mixture.hpp"
 #include "model/network/output_type.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
@@ -70,8 +71,25 @@ Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& opt
   finish_step(rank, options);
 }
 
+namespace {
+
+// `fixed`: the size of a batch whose micro-batches have the shape that came first; 0: this is it.
+std::string remedy_of_batch(int64_t samples, int32_t micro_batches, int64_t fixed) {
+  if (fixed == 0) {
+    return fmt::format("use a batch_size that n_microbatches ({}) divides, such as {}",
+                       micro_batches, nearest_multiples(samples, micro_batches));
+  }
+  return fmt::format(
+      "give every batch {} samples, those of evaluations, too, and set drop_last: "
+      "true where the last one has fewer",
+      fixed);
+}
+
+}  // namespace
+
 // All have the shape of the first one that came (PipeliningShapeError).
 std::vector<Batch> Pipeline::micro_batches_of(const Batch& batch) {
+  const int64_t fixed = micro_batch_size_.value_or(0) * shape().micro_batches;
   std::vector<Batch> batches;
   auto next = batch.samples.begin();
   for (const int64_t length : split_lengths(batch.size(), shape().micro_batches)) {
@@ -79,9 +97,9 @@ std::vector<Batch> Pipeline::micro_batches_of(const Batch& batch) {
       throw ProgramException(
           site_id(pipeline_sites::exchange),
           fmt::format("PipeliningShapeError: a batch of {} samples has a micro-batch of {} of "
-                      "them, and the shapes of messages are fixed for {}; use a batch_size that "
-                      "{} divides, and drop_last",
-                      batch.size(), length, micro_batch_size_.value_or(1), size_argument()));
+                      "them, and the shapes of messages are fixed for {}; {}",
+                      batch.size(), length, micro_batch_size_.value_or(1),
+                      remedy_of_batch(batch.size(), shape().micro_batches, fixed)));
     }
     micro_batch_size_ = length;
     batches.push_back({{next, next + length}, batch.given});

@@ -80,8 +80,6 @@ class Pipeline : public DistributedStrategy {
   virtual Bytes bytes_of_own_state() const { return {}; }
   /// Whether this rank writes it, of those that hold the same.
   virtual bool writes_parameter(size_t /*parameter*/) const { return place_.replica == 0; }
-  /// The argument that fixes the size of a micro-batch.
-  virtual std::string_view size_argument() const = 0;
 
   const PipelineShape& shape() const { return pipeline_.shape; }
   bool is_last(int32_t stage) const { return stage + 1 == shape().stages(); }

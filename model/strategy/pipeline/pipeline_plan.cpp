@@ -7,10 +7,10 @@
 #include <charconv>
 #include <utility>
 
-#include "model/core/spelling.hpp"
 #include "model/network/mixture.hpp"
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/pipeline/message_times.hpp"
+#include "model/strategy/pipeline/pipeline_sizes.hpp"
 #include "model/strategy/tensor/tensor_arguments.hpp"
 
 namespace lockstep {
@@ -62,44 +62,6 @@ constexpr std::array pipeline_rows{
   throw ArgumentProblem(message, argument, remedy);
 }
 
-// 0 where that is the default.
-int32_t count_of(const StrategyArguments& arguments, const std::string& name, int64_t otherwise) {
-  const int64_t count = arguments.integer(name, otherwise);
-  const int64_t least = std::min<int64_t>(1, otherwise);
-  constexpr int64_t most = 1'000'000;
-  if (count < least || count > most) {
-    refuse(fmt::format("{} must be {} to {}, not {}", name, least, most, count), name);
-  }
-  return static_cast<int32_t>(count);
-}
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 1> unmodelled_schedules{{
-    {"SpecTrain",
-     "each stage computes with weights that it predicts from its momentum, and no released "
-     "implementation has values to compare with"},
-}};
-
-PipelineScheduleKind kind_of(const StrategyArguments& arguments) {
-  const std::string name = arguments.text("schedule", "1F1B");
-  const auto kind = pipeline_schedule_named(name);
-  if (!kind) {
-    for (const auto& [other, why] : unmodelled_schedules) {
-      if (name == other) {
-        throw UnmodelledArgument(fmt::format("the schedule {} is not modelled: {}", name, why),
-                                 "schedule", "use PipeDream-2BW, PipeDream or 1F1B");
-      }
-    }
-    const std::string nearest = did_you_mean(
-        name, {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
-               "ZBVZeroBubble", "DualPipeV", "PipeDream", "PipeDream-2BW"});
-    refuse(fmt::format("unknown schedule `{}`{}{}", name, nearest.empty() ? "" : "; ", nearest),
-           "schedule",
-           "use GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, "
-           "DualPipeV, PipeDream or PipeDream-2BW");
-  }
-  return *kind;
-}
-
 constexpr std::array<std::pair<std::string_view, StageSplit>, 3> split_rules{
     {{"blocks", StageSplit::blocks},
      {"parameters", StageSplit::parameters},
@@ -148,41 +110,18 @@ std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, con
     cuts = cut_into_stages(network, stages, StageSplit::parameters);  // a network of single layers
   }
   if (!cuts.why_not.empty()) {
-    refuse(cuts.why_not, is_given ? "split" : "", "use fewer stages, or another split");
+    const bool by_ends = rule && (ends.first > 0 || ends.last > 0) &&
+                         cut_into_stages(network, stages, *rule).why_not.empty();
+    const char* const of_ends =
+        ends.first > 0 ? "first_stage_less_blocks" : "last_stage_less_blocks";
+    refuse(cuts.why_not, by_ends ? of_ends : is_given ? "split" : "", cuts.remedy);
   }
   return cuts.stages;
 }
 
 ArgumentRows pipeline_arguments() { return pipeline_rows; }
 
-int32_t tensor_ranks_of(const StrategyArguments& arguments, int32_t world_size) {
-  const int32_t ranks = count_of(arguments, "tensor_parallel_size", 1);
-  if (world_size % ranks != 0) {
-    refuse(fmt::format("{} ranks cannot be divided into groups of {}", world_size, ranks),
-           "tensor_parallel_size", "use a divisor of the number of ranks");
-  }
-  return ranks;
-}
-
 namespace {
-
-// What one update is of.
-void check_updates(PipelineScheduleKind kind, const PipelineShape& shape) {
-  if (kind == PipelineScheduleKind::pipe_dream && shape.micro_batches != 1) {
-    refuse(fmt::format("PipeDream updates after every minibatch, which is a batch of the "
-                       "DataLoader, and does not cut it into {}",
-                       shape.micro_batches),
-           "n_microbatches",
-           "leave n_microbatches out and divide batch_size, or use PipeDream-2BW");
-  }
-  if (kind == PipelineScheduleKind::pipe_dream_double_buffered &&
-      shape.micro_batches < shape.ranks) {
-    refuse(fmt::format("PipeDream-2BW has two versions of the weights only if n_microbatches ({}) "
-                       "is at least the number of stages ({})",
-                       shape.micro_batches, shape.ranks),
-           "n_microbatches", "use as many as there are stages, or more");
-  }
-}
 
 /// Throws ArgumentProblem for what an asynchronous pipeline cannot do.
 void check_asynchronous(const PipelinePlan& pipeline, const Network& network) {
@@ -211,42 +150,9 @@ void check_asynchronous(const PipelinePlan& pipeline, const Network& network) {
 
 }  // namespace
 
-PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t all_ranks) {
-  const int32_t world_size = all_ranks / tensor_ranks_of(arguments, all_ranks);
-  const PipelineScheduleKind kind = kind_of(arguments);
-  const int32_t usual = is_single_stage(kind) ? 1 : 2;
-  PipelineShape shape;
-  shape.placement = placement_of(kind);
-  const bool single_stages = is_single_stage(kind) && arguments.has("stages");
-  shape.ranks = count_of(arguments, "pipeline_parallel_size",
-                         single_stages ? count_of(arguments, "stages", 1) : world_size);
-  if (shape.ranks > world_size || world_size % shape.ranks != 0) {
-    refuse(fmt::format("{} ranks cannot be divided into pipelines of {}", world_size, shape.ranks),
-           single_stages && !arguments.has("pipeline_parallel_size") ? "stages"
-                                                                     : "pipeline_parallel_size",
-           "use a divisor of the number of ranks");
-  }
-  const int32_t stages = count_of(arguments, "stages", int64_t{usual} * shape.ranks);
-  if (stages % shape.ranks != 0) {
-    refuse(fmt::format("{} stages cannot be divided among {} ranks", stages, shape.ranks), "stages",
-           "use a multiple of the ranks of a pipeline");
-  }
-  shape.stages_per_rank = stages / shape.ranks;
-  shape.micro_batches =
-      count_of(arguments, "n_microbatches", kind == PipelineScheduleKind::pipe_dream ? 1 : stages);
-  check_updates(kind, shape);
-  if (const std::string why = why_no_schedule(kind, shape); !why.empty()) {
-    const bool has_stages = is_single_stage(kind) && shape.stages_per_rank != 1;
-    refuse(fmt::format("{}: {}", name_of(kind), why),
-           !has_stages && arguments.has("n_microbatches") ? "n_microbatches" : "stages",
-           has_stages ? "use one stage for each rank, or Interleaved1F1B" : "");
-  }
-  return shape;
-}
-
 PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
   PipelinePlan pipeline;
-  pipeline.kind = kind_of(arguments);
+  pipeline.kind = schedule_argument(arguments);
   pipeline.shape = pipeline_shape_of(arguments, std::max(1, plan.world_size));
   if (!plan.network->modules.empty()) {
     throw UnmodelledArgument("a pipeline over several modules is not modelled", "",
@@ -271,8 +177,8 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
                              "set aux_loss_coef: 0");
   }
   pipeline.stages = stages_of_split(arguments, whole, pipeline.shape.stages(),
-                                    {count_of(arguments, "first_stage_less_blocks", 0),
-                                     count_of(arguments, "last_stage_less_blocks", 0)});
+                                    {count_argument(arguments, "first_stage_less_blocks", 0),
+                                     count_argument(arguments, "last_stage_less_blocks", 0)});
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
   }
@@ -322,7 +228,7 @@ std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, i
   if (shape.ranks == 1) {
     return std::nullopt;
   }
-  const PipelineScheduleKind kind = kind_of(arguments);
+  const PipelineScheduleKind kind = schedule_argument(arguments);
   const PipelineDurations usual{};  // a backward of two forwards, in halves
   if (is_asynchronous(kind)) {
     return steady_bubble(kind, shape, usual);
@@ -358,7 +264,7 @@ TrainerLimits limits_of(PipelineScheduleKind kind) {
 }
 
 TrainerLimits pipeline_limits(const StrategyArguments& arguments) {
-  return limits_of(kind_of(arguments));
+  return limits_of(schedule_argument(arguments));
 }
 
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place) {

@@ -114,7 +114,8 @@ std::string why_no_schedule(PipelineScheduleKind kind, const PipelineShape& shap
     return "n_microbatches must be at least 1";
   }
   if (is_single_stage(kind) && shape.stages_per_rank != 1) {
-    return fmt::format("{} takes one stage a rank, here {}", name_of(kind), shape.stages_per_rank);
+    return fmt::format("{} takes one stage per rank, here {}", name_of(kind),
+                       shape.stages_per_rank);
   }
   if (placement_of(kind) == StagePlacement::v && shape.stages_per_rank != 2) {
     return fmt::format("ZBV requires exactly 2 stages per rank, here {}", shape.stages_per_rank);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "model/core/ensure.hpp"
+#include "model/core/nearest_sizes.hpp"
 
 namespace lockstep {
 
@@ -47,13 +48,31 @@ std::vector<size_t> repeated_blocks(const Network& network) {
   return first_layers;
 }
 
+size_t most_parts(const Network& network) {
+  size_t parts = 1;
+  for (size_t layer = 1; layer < network.layers.size(); ++layer) {
+    parts += may_cut_before(network, layer) ? 1 : 0;
+  }
+  return parts;
+}
+
+std::string remedy_of_few_blocks(const Network& network, int32_t blocks, int32_t stages) {
+  const auto parts = static_cast<int32_t>(most_parts(network));
+  if (parts < stages) {
+    return fmt::format("use {} stages at most, with split: parameters", parts);
+  }
+  return blocks > 0 ? fmt::format("write split: parameters, or use {} stages at most", blocks)
+                    : "write split: parameters, or put what repeats into `repeat`";
+}
+
 StageCuts cut_by_blocks(const Network& network, int32_t stages, const EndsInBlocks& ends) {
   const std::vector<size_t> blocks = repeated_blocks(network);
   const auto count = static_cast<int32_t>(blocks.size());
   if (count < stages) {
     return {
         {},
-        fmt::format("the network has {} blocks that repeat, fewer than {} stages", count, stages)};
+        fmt::format("the network has {} blocks that repeat, fewer than {} stages", count, stages),
+        remedy_of_few_blocks(network, count, stages)};
   }
   const int32_t counted = count + ends.first + ends.last;
   const bool begins_with_block = blocks.front() == 0;
@@ -62,7 +81,8 @@ StageCuts cut_by_blocks(const Network& network, int32_t stages, const EndsInBloc
     return {{},
             fmt::format("{} blocks and ends that count as {} and {} leave the first or the last of "
                         "{} stages without layers",
-                        count, ends.first, ends.last, stages)};
+                        count, ends.first, ends.last, stages),
+            "let them count as fewer blocks, or use fewer stages"};
   }
   std::vector<size_t> first_layers;
   int32_t next = -ends.first;
@@ -72,7 +92,8 @@ StageCuts cut_by_blocks(const Network& network, int32_t stages, const EndsInBloc
     if (!may_cut_before(network, first_layers.back())) {
       return {
           {},
-          fmt::format("the block that begins at layer {} is within another", first_layers.back())};
+          fmt::format("the block that begins at layer {} is within another", first_layers.back()),
+          "write split: parameters or time"};
     }
   }
   return stages_between(network, first_layers);
@@ -120,7 +141,8 @@ StageCuts cut_by_weight(const Network& network, int32_t stages,
   if (std::ssize(pieces) < stages) {
     return {{},
             fmt::format("the network can be cut into {} parts at most, fewer than {} stages",
-                        pieces.size(), stages)};
+                        pieces.size(), stages),
+            fmt::format("use {} stages at most", pieces.size())};
   }
   double fits = 0;
   double too_low = 0;
@@ -163,12 +185,37 @@ StageCuts cut_into_stages(const Network& network, int32_t stages, StageSplit spl
   return {};
 }
 
+namespace {
+
+/// Where a cut may be instead, on both sides.
+std::string remedy_of_place(const Network& network, size_t layer) {
+  std::vector<int64_t> places;
+  for (size_t below = layer; below-- > 1;) {
+    if (may_cut_before(network, below)) {
+      places.push_back(static_cast<int64_t>(below));
+      break;
+    }
+  }
+  for (size_t above = layer + 1; above < network.layers.size(); ++above) {
+    if (may_cut_before(network, above)) {
+      places.push_back(static_cast<int64_t>(above));
+      break;
+    }
+  }
+  return places.empty() ? "use fewer stages: the network has no place for a cut"
+                        : fmt::format("cut before layer {}", one_of_numbers(places));
+}
+
+}  // namespace
+
 StageCuts cut_before_layers(const Network& network, int32_t stages,
                             const std::vector<int64_t>& first_layers) {
   if (std::ssize(first_layers) != stages - 1) {
-    return {
-        {},
-        fmt::format("{} stages have {} cuts, here {}", stages, stages - 1, first_layers.size())};
+    return {{},
+            fmt::format("{} stages have {} cuts, here {}", stages, stages - 1, first_layers.size()),
+            stages == 1 ? "leave split out, or use more stages"
+                        : fmt::format("write {} layers in split, or use {} stages", stages - 1,
+                                      first_layers.size() + 1)};
   }
   std::vector<size_t> layers;
   for (const int64_t layer : first_layers) {
@@ -177,12 +224,14 @@ StageCuts cut_before_layers(const Network& network, int32_t stages,
       return {{},
               fmt::format("a cut before layer {} leaves a stage without layers; the network has "
                           "layers 0 to {}",
-                          layer, network.layers.size() - 1)};
+                          layer, network.layers.size() - 1),
+              fmt::format("write ascending numbers from 1 to {}", network.layers.size() - 1)};
     }
     if (!may_cut_before(network, static_cast<size_t>(layer))) {
       return {{},
               fmt::format("layer {} ({}) is inside a skip connection or a checkpointed segment",
-                          layer, network.layers[static_cast<size_t>(layer)].name)};
+                          layer, network.layers[static_cast<size_t>(layer)].name),
+              remedy_of_place(network, static_cast<size_t>(layer))};
     }
     layers.push_back(static_cast<size_t>(layer));
   }

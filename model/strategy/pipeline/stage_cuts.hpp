@@ -30,6 +30,7 @@ enum class StageSplit : uint8_t {
 struct StageCuts {
   std::vector<StageLayers> stages;
   std::string why_not{};  ///< empty: they are there
+  std::string remedy{};
 };
 
 /// What the layers before and behind the blocks count as, in blocks: the first and the last stage

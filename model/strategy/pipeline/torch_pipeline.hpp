@@ -48,7 +48,6 @@ class TorchPipeline : public Pipeline {
   void finish_gradients(Rank& rank, const StepOptions& options) override;
   /// PipelineStage._prepare_forward_infra makes buffers for all micro-batches.
   bool keeps_received() const override { return true; }
-  std::string_view size_argument() const override { return "n_microbatches"; }
 
   virtual Program make_groups(Rank& rank);
 

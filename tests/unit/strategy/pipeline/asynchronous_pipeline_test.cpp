@@ -5,8 +5,8 @@
 //   2BW              w(t + 1) = w(t) - lr grad f(w(t - 1))
 // (arXiv 1806.03377, section 3.3; arXiv 2006.09503, section 3.1), where versions before the first
 // are the first. The gradient is that of a chain of scalar layers, written out here.
-#include "model/strategy/local_model/batch_values.hpp"
 #include "model/strategy/pipeline/asynchronous_pipeline.hpp"
+#include "model/strategy/local_model/batch_values.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -388,7 +388,7 @@ TEST_CASE("what asynchronous pipelines cannot do is refused by the argument that
              StartsWith("n_microbatches: PipeDream-2BW has two versions"));
   StrategyArguments several = schedule_with("PipeDream", "stages", int64_t{4});
   several.set("pipeline_parallel_size", int64_t{2});
-  CHECK_THAT(refusal_of(several, 2), StartsWith("stages: PipeDream: PipeDream takes one stage"));
+  CHECK_THAT(refusal_of(several, 2), StartsWith("stages: PipeDream takes one stage"));
   CHECK_THAT(refusal_of(schedule_with("PipeDream-2BW", "vertical_sync", true), 4),
              StartsWith("vertical_sync: vertical_sync is an option of PipeDream"));
   CHECK_THAT(refusal_of(schedule_with("PipeDream", "pipeline_parallel_size", int64_t{2}), 4),
