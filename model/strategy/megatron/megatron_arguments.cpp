@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
+#include "model/core/nearest_sizes.hpp"
 #include "model/network/mixture.hpp"
 #include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/network/tensor_parallel/context_cut.hpp"
+#include "model/strategy/megatron/megatron_keys.hpp"
 #include "model/strategy/megatron/megatron_steps.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
 
@@ -16,17 +19,7 @@ namespace lockstep {
 namespace {
 
 using enum ArgumentUse;
-
-constexpr const char* tensor_size = "tensor_model_parallel_size";
-constexpr const char* pipeline_size = "pipeline_model_parallel_size";
-constexpr const char* virtual_size = "virtual_pipeline_model_parallel_size";
-constexpr const char* micro_batch_key = "micro_batch_size";
-constexpr const char* global_batch_key = "global_batch_size";
-constexpr const char* by_positions = "sequence_parallel";
-constexpr const char* context_size = "context_parallel_size";
-constexpr const char* context_type = "cp_comm_type";
-constexpr const char* expert_size = "expert_model_parallel_size";
-constexpr const char* expert_tensor_size = "expert_tensor_parallel_size";
+using namespace megatron_keys;
 
 // nemo/lightning/pytorch/strategies/megatron_strategy.py; the batch sizes are those that its users
 // give the data module (nemo/collections/llm/gpt/data/mock.py).
@@ -205,13 +198,20 @@ ExpertPart expert_part_of(const StrategyArgumentReader& reader, const StrategyAr
   }
   const int64_t all = int64_t{part.ranks} * part.tensor_ranks * mesh.shape.ranks;
   if (world_size % all != 0) {
+    const int64_t others = int64_t{part.tensor_ranks} * mesh.shape.ranks;
     throw RefusedArgument(
         fmt::format("RuntimeError: world_size ({}) is not divisible by "
                     "expert_tensor_model_pipeline_parallel size ({})",
                     world_size, all),
         expert_size,
-        fmt::format("choose {} so that its product with {} and {} divides the number of ranks",
-                    expert_size, expert_tensor_size, pipeline_size));
+        world_size % others == 0
+            ? fmt::format("write {}: {}; its product with {} ({}) and {} ({}) has to divide the {} "
+                          "ranks",
+                          expert_size, divisors_of(world_size / others, part.ranks),
+                          expert_tensor_size, part.tensor_ranks, pipeline_size, mesh.shape.ranks,
+                          world_size)
+            : fmt::format("choose {} and {} whose product with {} divides the {} ranks",
+                          expert_size, expert_tensor_size, pipeline_size, world_size));
   }
   return part;
 }
@@ -228,21 +228,66 @@ int64_t blocks_of(const Network& network) {
   return count;
 }
 
-std::vector<StageLayers> megatron_stages(const Network& network, const PipelineShape& shape) {
+/// Of so many layers, which the stages do not divide. `ranks`: among which pipelines are divided.
+std::string remedy_of_stages(int64_t blocks, const PipelineShape& shape, int64_t ranks) {
+  if (blocks % shape.ranks != 0) {
+    const int64_t common = std::gcd(blocks, ranks);
+    const std::string length =
+        fmt::format("a number of layers that {} divides, such as {}", shape.stages(),
+                    nearest_multiples(blocks, shape.stages()));
+    return common == 1 ? fmt::format("choose {}, or write {}: 1", length, pipeline_size)
+                       : fmt::format("write {}: {}, or choose {}", pipeline_size,
+                                     divisors_of(common, shape.ranks), length);
+  }
+  const int64_t of_rank = blocks / shape.ranks;  // layers
+  return of_rank == 1
+             ? fmt::format("leave {} out: each rank has one layer", virtual_size)
+             : fmt::format("write {}: {}, which divides the {} layers of a rank, or leave it out",
+                           virtual_size, divisors_of(of_rank, shape.stages_per_rank, 2), of_rank);
+}
+
+std::vector<StageLayers> megatron_stages(const Network& network, const PipelineShape& shape,
+                                         int64_t ranks) {
   const int64_t blocks = blocks_of(network);
   if (blocks > 0 && blocks % shape.stages() != 0) {
     throw RefusedArgument(fmt::format("AssertionError: num_layers should be divisible by "
                                       "pipeline_model_parallel_size: {} layers in {} stages",
                                       blocks, shape.stages()),
-                          shape.stages_per_rank > 1 ? virtual_size : pipeline_size,
-                          "choose sizes whose product divides the number of layers");
+                          blocks % shape.ranks == 0 ? virtual_size : pipeline_size,
+                          remedy_of_stages(blocks, shape, ranks));
   }
   StageCuts cuts = cut_into_stages(network, shape.stages(),
                                    blocks > 0 ? StageSplit::blocks : StageSplit::parameters);
   if (!cuts.why_not.empty()) {
-    throw ArgumentProblem(cuts.why_not, pipeline_size, "use fewer stages");
+    throw ArgumentProblem(cuts.why_not, pipeline_size, cuts.remedy);
   }
   return cuts.stages;
+}
+
+/// A global batch that micro-batches of all replicas, `together`, divide, and of stages in turns
+/// the ranks of a pipeline as well.
+std::string remedy_of_batch(int64_t all, int64_t together, const MegatronMesh& mesh) {
+  const int64_t step = mesh.shape.stages_per_rank > 1 ? together * mesh.shape.ranks : together;
+  return fmt::format(
+      "write {}: {} and, divided by the number of replicas, data.train.batch_size: {}",
+      global_batch_key, nearest_multiples(all, step),
+      nearest_multiples(all / mesh.data_ranks(), step / mesh.data_ranks()));
+}
+
+/// `argument`: what decides the number of micro-batches.
+void check_interleaved(const MegatronMesh& mesh, int64_t all, int64_t together,
+                       const char* argument) {
+  const std::string why = why_no_megatron_schedule(mesh.shape);
+  if (why.empty()) {
+    return;
+  }
+  if (mesh.shape.ranks < 2) {
+    throw RefusedArgument(why, virtual_size,
+                          fmt::format("leave it out, or set {} to 2 or more", pipeline_size));
+  }
+  throw RefusedArgument(
+      why, argument,
+      fmt::format("{}, or leave {} out", remedy_of_batch(all, together, mesh), virtual_size));
 }
 
 }  // namespace
@@ -261,8 +306,11 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
         context > 1  ? context_size
         : tensor > 1 ? tensor_size
                      : pipeline_size,
-        fmt::format("choose {}, {} and {} whose product divides the number of ranks", tensor_size,
-                    pipeline_size, context_size));
+        fmt::format(
+            "the product of {} ({}), {} ({}) and {} ({}) has to divide the number of ranks: "
+            "choose sizes whose product is {}, or use {} ranks",
+            tensor_size, tensor, pipeline_size, pipeline, context_size, context,
+            divisors_of(world_size, model), nearest_multiples(world_size, model)));
   }
   MegatronMesh found;
   found.mesh.tensor_ranks = static_cast<int32_t>(tensor);
@@ -281,49 +329,12 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
                     "({}) times data parallel size ({})",
                     all, micro, found.data_ranks()),
         arguments.has(global_batch_key) ? global_batch_key : micro_batch_key,
-        fmt::format("write global_batch_size: {}",
-                    std::max<int64_t>(1, all / together) * together));
+        remedy_of_batch(all, together, found));
   }
   found.shape.micro_batches = static_cast<int32_t>(all / together);
+  check_interleaved(found, all, together,
+                    arguments.has(global_batch_key) ? global_batch_key : virtual_size);
   return found;
-}
-
-namespace {
-
-/// The same cut, or an error of an argument that says why there is none.
-CutNetwork possible(CutNetwork cut, const char* argument) {
-  if (!cut.why_not.empty()) {
-    const std::string why =
-        cut.where.empty() ? cut.why_not : fmt::format("{}: {}", cut.where, cut.why_not);
-    if (cut.is_unmodelled) {
-      throw UnmodelledArgument(why, argument, cut.remedy);
-    }
-    throw RefusedArgument(why, argument, cut.remedy);
-  }
-  return cut;
-}
-
-}  // namespace
-
-std::optional<CutNetwork> megatron_cut_of(const Network& whole, const StrategyArguments& arguments,
-                                          int32_t world_size) {
-  const MegatronMesh mesh = megatron_mesh_of(arguments, world_size);
-  std::optional<CutNetwork> cut;
-  const auto network = [&]() -> const Network& { return cut ? cut->network : whole; };
-  if (mesh.mesh.tensor_ranks > 1) {
-    cut = cut_as_megatron(whole, mesh.mesh.tensor_ranks, arguments.boolean(by_positions, false));
-    if (!cut->why_not.empty()) {
-      return cut;
-    }
-  }
-  if (mesh.context.ranks > 1) {
-    cut = possible(cut_by_positions(network(), mesh.context.ranks, mesh.context.exchange),
-                   context_size);
-  }
-  if (mesh.experts.ranks > 1 || (mesh.experts.tensor_ranks > 1 && has_mixtures(whole))) {
-    cut = possible(cut_by_experts(network(), mesh.experts), expert_size);
-  }
-  return cut;
 }
 
 MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
@@ -336,9 +347,6 @@ MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
   pipeline.mesh = mesh.mesh;
   pipeline.kind = mesh.shape.stages_per_rank > 1 ? PipelineScheduleKind::interleaved
                                                  : PipelineScheduleKind::one_forward_one_backward;
-  if (const std::string why = why_no_megatron_schedule(pipeline.shape); !why.empty()) {
-    throw RefusedArgument(why, virtual_size);
-  }
   if (megatron.options.sequence_parallel && pipeline.mesh.tensor_ranks == 1) {
     throw RefusedArgument(
         "ValueError: Can not use sequence parallelism without tensor parallelism", by_positions,
@@ -360,10 +368,13 @@ MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
         "", "use Adam, AdamW or SGD");
   }
   const Network& whole = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
-  if (plan.whole_network == nullptr && (mesh.context.ranks > 1 || mesh.experts.all_ranks() > 1)) {
+  const bool divides =
+      mesh.mesh.tensor_ranks > 1 || mesh.context.ranks > 1 || mesh.experts.all_ranks() > 1;
+  if (plan.whole_network == nullptr && divides) {
     megatron_cut_of(whole, arguments, std::max(1, plan.world_size));  // says why it was not cut
   }
-  pipeline.stages = megatron_stages(whole, pipeline.shape);
+  pipeline.stages =
+      megatron_stages(whole, pipeline.shape, int64_t{pipeline.shape.ranks} * mesh.data_ranks());
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
   }
