@@ -9,6 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "model/core/nearest_sizes.hpp"
+#include "model/strategy/pipeline/pipeline_plan.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -75,6 +78,24 @@ int64_t degree(const StrategyArgumentReader& given, const char* name, int64_t le
   return value;
 }
 
+struct WrongDegree {
+  const char* name;
+  std::string remedy;
+};
+
+/// The first that does not divide the ranks alone, or else the one that may be left to the others.
+WrongDegree wrong_degree(const StrategyArgumentReader& given, int64_t ranks) {
+  for (const char* name :
+       {"tensor_parallel_degree", "pipeline_parallel_degree", "data_parallel_replicate_degree"}) {
+    if (const int64_t value = given.integer(name); ranks % value != 0) {
+      return {name, fmt::format("write {}: {}, and degrees whose product is {}", name,
+                                divisors_of(ranks, value), ranks)};
+    }
+  }
+  const char* const shard = "data_parallel_shard_degree";
+  return {shard, fmt::format("write {}: -1, and others whose product divides {}", shard, ranks)};
+}
+
 // parallel_dims.py, _validate.
 Degrees degrees_of(const StrategyArgumentReader& given, int64_t ranks) {
   Degrees degrees;
@@ -87,11 +108,12 @@ Degrees degrees_of(const StrategyArgumentReader& given, int64_t ranks) {
     degrees.shard = std::max<int64_t>(1, ranks / others);
   }
   if (others * degrees.shard != ranks) {
+    const WrongDegree wrong = wrong_degree(given, ranks);
     throw RefusedArgument(
         fmt::format("AssertionError: Invalid parallel dims: dp_replicate({}) * dp_shard({}) * "
                     "cp(1) * tp({}) * pp({}) != WORLD_SIZE({})",
                     degrees.replicate, degrees.shard, degrees.tensor, degrees.pipeline, ranks),
-        "data_parallel_shard_degree", "write degrees whose product is the number of ranks, or -1");
+        wrong.name, wrong.remedy);
   }
   if (degrees.shard == 1 && degrees.replicate > 1 && degrees.tensor * degrees.pipeline > 1) {
     throw RefusedArgument("RuntimeError: DDP has not supported > 1D parallelism",
@@ -151,17 +173,36 @@ int64_t micro_batches(const StrategyArgumentReader& given, int64_t batch_size) {
     throw RefusedArgument(fmt::format("ValueError: Batch size {} must be divisible by "
                                       "microbatch_size {}.",
                                       batch_size, of_one),
-                          name, "write a divisor of data.train.batch_size");
+                          name,
+                          fmt::format("write {}: {}, which divides data.train.batch_size", name,
+                                      divisors_of(batch_size, of_one)));
   }
   return batch_size / of_one;
 }
 
+// Its user writes the size of a micro-batch, where torch's schedules speak of their number.
+void check_micro_batches(const StrategyArguments& arguments, const RanksAndBatch& size) {
+  try {
+    pipeline_shape_of(arguments, static_cast<int32_t>(size.ranks));
+  } catch (const ArgumentProblem& problem) {
+    if (problem.argument() != "n_microbatches") {
+      return;  // refused where the strategy is made
+    }
+    throw ArgumentProblem(
+        fmt::format("{} (data.train.batch_size {} / pipeline_parallel_microbatch_size)",
+                    problem.what(), size.batch_size),
+        "pipeline_parallel_microbatch_size",
+        "make it smaller, or data.train.batch_size larger, so that there are as many micro-batches "
+        "as the schedule takes");
+  }
+}
+
 StrategyBehind pipelined(const StrategyArgumentReader& given, const Degrees& degrees,
-                         int64_t batch_size) {
+                         const RanksAndBatch& size) {
   StrategyBehind behind{"PipelineStrategy", {}};
   StrategyArguments& arguments = behind.arguments;
   arguments.set("schedule", given.text("pipeline_parallel_schedule"));
-  arguments.set("n_microbatches", micro_batches(given, batch_size));
+  arguments.set("n_microbatches", micro_batches(given, size.batch_size));
   arguments.set("pipeline_parallel_size", degrees.pipeline);
   for (const auto& [own, of_titan] :
        {std::pair("first_stage_less_blocks", "pipeline_parallel_first_stage_less_layers"),
@@ -171,6 +212,7 @@ StrategyBehind pipelined(const StrategyArgumentReader& given, const Degrees& deg
   if (degrees.tensor > 1) {
     arguments.set("tensor_parallel_size", degrees.tensor);
   }
+  check_micro_batches(arguments, size);
   return behind;
 }
 
@@ -201,7 +243,7 @@ StrategyBehind strategy_behind(const StrategyArguments& arguments, const RanksAn
   }
   StrategyBehind behind{"ModelParallelStrategy", {}};
   if (degrees.pipeline > 1) {
-    behind = pipelined(given, degrees, size.batch_size);
+    behind = pipelined(given, degrees, size);
   } else {
     behind.arguments.set("data_parallel_size", degrees.data());
     behind.arguments.set("tensor_parallel_size", degrees.tensor);

@@ -97,6 +97,19 @@ TEST_CASE("what torchtitan refuses is refused at its place") {
   };
   refused("data_parallel_shard_degree: 3", 8,
           "AssertionError: Invalid parallel dims: dp_replicate(1)");
+  CHECK(stop_of("tensor_parallel_degree: 3", 4).remedy ==
+        "write tensor_parallel_degree: 1, 2 or 4, and degrees whose product is 4");
+  CHECK(stop_of("tensor_parallel_degree: 2, pipeline_parallel_degree: 4", 4).remedy ==
+        "write data_parallel_shard_degree: -1, and others whose product divides 4");
+  // Its user gives micro-batches a size, where torch counts them.
+  const Problem few =
+      stop_of("pipeline_parallel_degree: 4, pipeline_parallel_microbatch_size: 4", 4);
+  CHECK(few.message.find("Number of microbatches (2)") != std::string::npos);
+  CHECK(few.message.ends_with("(data.train.batch_size 8 / pipeline_parallel_microbatch_size)"));
+  CHECK(few.remedy.starts_with("make it smaller, or data.train.batch_size larger"));
+  CHECK(stop_of("pipeline_parallel_degree: 4, pipeline_parallel_microbatch_size: 3", 4).remedy ==
+        "write pipeline_parallel_microbatch_size: 1, 2, 4 or 8, which divides "
+        "data.train.batch_size");
   refused("tensor_parallel_degree: 0", 8,
           "AssertionError: Parallelism degree should be >= 1, except for dp_shard");
   refused("data_parallel_shard_degree: 0", 8, "AssertionError: dp_shard must -1 or >=1.");
