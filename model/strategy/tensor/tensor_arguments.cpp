@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "model/core/nearest_sizes.hpp"
 #include "model/network/tensor_parallel/automatic_plan.hpp"
 
 namespace lockstep {
@@ -38,6 +40,27 @@ bool is_automatic_plan(const StrategyArguments& arguments) {
   return text != nullptr && *text == "auto";
 }
 
+/// The argument to change, and what to write: a size that is given keeps its value where it divides
+/// the ranks, so that the other follows from it.
+std::pair<const char*, std::string> remedy_of_sizes(const StrategyArguments& arguments,
+                                                    std::pair<int64_t, int64_t> sizes,
+                                                    int64_t ranks) {
+  const auto [data, tensor] = sizes;
+  const bool data_is_given = !is_automatic(arguments, data_size_name);
+  const bool tensor_is_given = !is_automatic(arguments, tensor_size_name);
+  if (data_is_given && !tensor_is_given && ranks % data == 0) {
+    return {data_size_name, fmt::format("write {}: {} beside it", tensor_size_name, ranks / data)};
+  }
+  if (tensor_is_given && ranks % tensor == 0) {
+    return {data_is_given ? data_size_name : tensor_size_name,
+            fmt::format("write {}: {}", data_size_name, ranks / tensor)};
+  }
+  return {tensor_is_given ? tensor_size_name : data_size_name,
+          fmt::format("choose sizes whose product is {}: {}, for example, can be {}", ranks,
+                      tensor_is_given ? tensor_size_name : data_size_name,
+                      divisors_of(ranks, tensor_is_given ? tensor : data))};
+}
+
 }  // namespace
 
 MeshSizes mesh_sizes(const StrategyArguments& arguments, int32_t world_size, int32_t node_ranks) {
@@ -45,17 +68,15 @@ MeshSizes mesh_sizes(const StrategyArguments& arguments, int32_t world_size, int
   const int64_t tensor = size_of(arguments, tensor_size_name, in_node);
   const int64_t data = size_of(arguments, data_size_name, world_size / in_node);
   if (data * tensor != world_size) {
-    const bool divides = world_size % tensor == 0;
     const bool automatic =
         is_automatic(arguments, data_size_name) || is_automatic(arguments, tensor_size_name);
+    const auto [argument, remedy] = remedy_of_sizes(arguments, {data, tensor}, world_size);
     throw RefusedArgument(
         fmt::format("RuntimeError: data_parallel_size={} and tensor_parallel_size={} multiplied "
                     "should equal the world size, {}{}",
                     data, tensor, world_size,
                     automatic ? "; `auto` is the number of nodes, and the ranks of a node" : ""),
-        arguments.has(data_size_name) || !divides ? data_size_name : tensor_size_name,
-        divides ? fmt::format("write data_parallel_size: {}", world_size / tensor)
-                : fmt::format("choose sizes whose product is {}", world_size));
+        argument, remedy);
   }
   return {static_cast<int32_t>(data), static_cast<int32_t>(tensor)};
 }

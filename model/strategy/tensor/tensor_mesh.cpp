@@ -113,10 +113,12 @@ void sum_across_plan(SharedNorm& norm, const Replica& replica, const TensorRanks
     case PlanCoverage::all: norm.sums.push_back({ranks.group, elements}); return;
     case PlanCoverage::none: norm.counted = &gradients; return;
     case PlanCoverage::some:
-      throw ProgramException(site,
-                             "RuntimeError: All operands in aten.stack.default must have the same "
-                             "mesh: parameters outside of parallelize_plan cannot be clipped "
-                             "together with those in it");
+      throw ProgramException(
+          site,
+          "RuntimeError: All operands in aten.stack.default must have the same "
+          "mesh: parameters outside of parallelize_plan cannot be clipped "
+          "together with those in it; put every trained module into the plan, or "
+          "leave gradient_clip_val out");
   }
 }
 

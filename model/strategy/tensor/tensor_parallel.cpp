@@ -67,7 +67,8 @@ void TensorParallel::clip_by_norm(Rank& rank, const UpdateOptions& options) {
     throw ProgramException(site,
                            "RuntimeError: aten._foreach_norm.Scalar: got mixed torch.Tensor and "
                            "DTensor: parameters outside of parallelize_plan cannot be clipped "
-                           "together with those in it");
+                           "together with those in it; put every trained module into the plan, "
+                           "or leave gradient_clip_val out");
   }
   std::vector<Slice> gradients;
   std::vector<Slice> counted;

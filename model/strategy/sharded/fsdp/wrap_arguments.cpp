@@ -278,13 +278,14 @@ DeviceMesh mesh_argument(int32_t ranks, const StrategyArguments& arguments,
         fmt::format("RuntimeError: Mesh should not be bigger than default world size {}, but found "
                     "{} ranks! ({} is {} x {})",
                     ranks, product, name, sizes[0], sizes[1]),
-        name, "write [replicas, shards], whose product is the number of ranks");
+        name, fmt::format("write [replicas, shards], whose product is {}", ranks));
   }
   if (ranks > 0 && product != ranks) {
     throw ArgumentProblem(fmt::format("{} must have as many places as there are ranks, {} (here "
                                       "{} x {} = {})",
                                       name, ranks, sizes[0], sizes[1], product),
-                          name, "write [replicas, shards], whose product is the number of ranks");
+                          name,
+                          fmt::format("write [replicas, shards], whose product is {}", ranks));
   }
   return {static_cast<int32_t>(sizes[0]), static_cast<int32_t>(sizes[1])};
 }
