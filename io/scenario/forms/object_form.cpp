@@ -7,6 +7,7 @@
 
 #include "io/scenario/classes/other_classes.hpp"
 #include "io/scenario/forms/plain.hpp"
+#include "io/scenario/names/layout_keys.hpp"
 #include "io/scenario/names/spelling.hpp"
 #include "model/trainer/framework/strategy_names.hpp"
 
@@ -162,6 +163,16 @@ std::string no_arguments_remedy(std::string_view name, const std::string& argume
                      row->name, argument);
 }
 
+std::string remedy_of_argument(const ClassRow& known, const std::string& argument,
+                               const std::vector<std::string_view>& legal) {
+  if (legal.empty()) {
+    return no_arguments_remedy(known.name, argument);
+  }
+  const std::string layout =
+      known.of_strategy.empty() ? "" : layout_key_remedy(known.name, argument, legal);
+  return layout.empty() ? spelling_remedy(argument, legal) : layout;
+}
+
 // `{type: AdamW, lr: 1e-3}`, as other formats write it, and `{AdamW: .., lr: ..}`.
 std::string arguments_remedy(const Node& node) {
   const Entry& first = node.entries[0];
@@ -248,8 +259,7 @@ std::vector<ObjectArgument> read_arguments(Reader& reader, const ObjectNode& obj
         legal.push_back(candidate.name);
       }
       reader.fail(entry.mark, fmt::format("`{}` has no argument `{}`", known.name, entry.key),
-                  legal.empty() ? no_arguments_remedy(known.name, entry.key)
-                                : spelling_remedy(entry.key, legal));
+                  remedy_of_argument(known, entry.key, legal));
       continue;
     }
     read_argument(reader, *entry.value, *row, known.name, arguments);
