@@ -101,6 +101,12 @@ std::vector<std::string> fix_of_comparison(EqualityRule::Compares compares) {
 }
 
 std::vector<std::string> fix_of(const EqualityRule& rule) {
+  if (rule.splits_statistics && rule.micro_batches > 1) {
+    return {"this is usual where every micro-batch has enough samples; else use fewer and",
+            "larger micro-batches, or a norm without statistics of the batch (GroupNorm,",
+            "LayerNorm), with which the comparison judges the rest; sync_batchnorm would not",
+            "help: micro-batches of a rank follow one another"};
+  }
   if (rule.splits_statistics) {
     return {"this is usual where every device has enough samples; else use sync_batchnorm, or a",
             "norm without statistics of the batch (GroupNorm, LayerNorm), with which the",
@@ -140,9 +146,10 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
   finding.follows.push_back(
       "the run takes a different step from the one that the large batch would give");
   if (rule.splits_statistics) {
-    finding.follows.push_back(
-        "batch norm normalises each device's part of the batch by itself, one device the whole: "
-        "that alone gives such a difference, and it can hide another");
+    finding.follows.push_back(fmt::format(
+        "batch norm normalises each {} by itself, one device the whole batch: that alone gives "
+        "such a difference, and it can hide another",
+        rule.micro_batches > 1 ? "micro-batch" : "device's part of the batch"));
   }
   if (rule.compares != EqualityRule::Compares::all) {
     finding.follows.push_back(fmt::format(

@@ -41,6 +41,8 @@ struct EqualityRule {
   /// Batch norm takes its statistics from a device's part of the batch, so that a difference is
   /// expected and depends on how large the parts are: a warning.
   bool splits_statistics = false;
+  /// Into which a pipeline cuts a device's part; each has statistics of its own.
+  int64_t micro_batches = 1;
   /// Of which part of the batch the loss compares the samples with each other, where one device
   /// compares those of the whole batch: a difference is expected, too.
   enum class Compares : uint8_t { all, of_rank, of_device, of_device_of_node, of_node };

@@ -60,6 +60,7 @@ bool has_uneven_samples(const OneRun& run) {
 void tell_what_is_divided(const OneRun& run, EqualityRule& rule) {
   rule.uneven_samples = has_uneven_samples(run);
   rule.splits_statistics = has_batch_norm(run) && !run.preparation.plan.synchronises_batch_norm;
+  rule.micro_batches = run.preparation.batch_size_multiple;
   rule.compares = compared_samples(run);
 }
 

@@ -26,8 +26,9 @@ void check_batch_norm(const Layer& layer, const BatchNormForward& forward,
   if ((!is_shared || place.ranks == 1) && (forward.training || !arguments->track_running_stats) &&
       forward.samples * elements_of(layer.input) <= arguments->num_features) {
     throw ProgramException(site_id(replica_sites::layer_forward),
-                           "expected more than 1 value per channel when training batch norm; use "
-                           "a batch size of at least 2 on every device, or drop_last");
+                           "expected more than 1 value per channel when training batch norm; give "
+                           "every device, and in a pipeline every micro-batch, at least 2 samples, "
+                           "or set drop_last");
   }
 }
 

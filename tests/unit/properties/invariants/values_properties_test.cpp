@@ -78,6 +78,19 @@ TEST_CASE("batch norm of each device's part makes a difference a warning that na
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].level == Level::warning);
   CHECK(findings[0].follows.back().find("batch norm normalises each device's part") == 0);
+  const auto fix_has = [](const Finding& finding, const std::string& words) {
+    return std::ranges::any_of(finding.fix, [&](const std::string& line) {
+      return line.find(words) != std::string::npos;
+    });
+  };
+  CHECK(fix_has(findings[0], "else use sync_batchnorm"));
+  // It joins ranks, and the micro-batches of a pipeline come one after the other on each.
+  rule.micro_batches = 4;
+  const auto piped = equals_single_device(run, single, rule);
+  CHECK(piped.at(0).follows.back().find("batch norm normalises each micro-batch") == 0);
+  CHECK_FALSE(fix_has(piped[0], "else use sync_batchnorm"));
+  CHECK(fix_has(piped[0], "sync_batchnorm would not"));
+  CHECK(fix_has(piped[0], "larger micro-batches, or a norm without statistics"));
 }
 
 TEST_CASE("a NaN is never equal to a number") {
