@@ -159,8 +159,20 @@ void check_device(const StrategySituation& situation, const StrategyEntry* entry
   }
 }
 
-void check_place(const StrategySituation& situation, const StrategyTraits& traits,
+// Whoever divides the layers of a model needs another way to do so: ddp has all of it on each
+// device.
+std::string instead_on_several_nodes(const StrategyEntry* entry) {
+  const bool divides_layers =
+      entry != nullptr && find_argument(entry->arguments, "split") != nullptr;
+  return divides_layers
+             ? "use PipelineStrategy, which has a process for each stage, also on other nodes; or "
+               "num_nodes: 1"
+             : "use ddp";
+}
+
+void check_place(const StrategySituation& situation, const StrategyRegistry& registry,
                  StrategyChoice& choice) {
+  const StrategyTraits traits = registry.traits_of(choice.name);
   // _SpawnLauncher of 1.6 refused notebooks; before, processes were spawned from them.
   const bool spawns = choice.start == StartMethod::spawn && situation.lightning < v1_6;
   if (situation.interactive && !traits.is_one_process() && !spawns &&
@@ -175,8 +187,9 @@ void check_place(const StrategySituation& situation, const StrategyTraits& trait
     choice.remedy = "use accelerator: gpu, or ddp";
   }
   if (traits.one_node && situation.nodes > 1) {
-    choice.refusal = fmt::format("{} drives the devices of one node only", choice.name);
-    choice.remedy = "use ddp";
+    choice.refusal = fmt::format("{} drives the devices of one node only, and num_nodes is {}",
+                                 choice.name, situation.nodes);
+    choice.remedy = instead_on_several_nodes(registry.find(choice.name));
   }
 }
 
@@ -206,7 +219,7 @@ StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& 
       fall_back(*row, situation, choice);
     }
     check_device(situation, registry.find(choice.name), choice);
-    check_place(situation, registry.traits_of(choice.name), choice);
+    check_place(situation, registry, choice);
   }
   return choice;
 }

@@ -67,6 +67,15 @@ TEST_CASE("Lightning chooses a strategy by version, nodes, devices and notebook"
   CHECK(choose_strategy("auto", horovod).name == "horovod");
 }
 
+TEST_CASE("a strategy of one node says what to use on several") {
+  const StrategyChoice naive = choose_strategy("naive_model_parallel", on(v2_6, 4, 2));
+  CHECK(naive.refusal ==
+        "naive_model_parallel drives the devices of one node only, and num_nodes is 2");
+  CHECK(naive.remedy.starts_with("use PipelineStrategy"));  // ddp has all layers on each device
+  CHECK(choose_strategy("dp", on(v1_6, 4, 2)).remedy == "use ddp");
+  CHECK(choose_strategy("naive_model_parallel", on(v2_6, 4)).refusal.empty());
+}
+
 TEST_CASE(
     "every name of the registry is a strategy, a way to start, and unused parameters or not") {
   struct Row {
