@@ -94,9 +94,9 @@ std::vector<RepeatedPeriods> folded(std::span<const RepeatedPeriods> all) {
   return entries;
 }
 
-// What the last of the loop's marks leaves out, as rows of a lane.
+// What the last of the loop's marks leaves out from a time on, as rows of a lane.
 void add_entries(const LoopState& loop, const LeftOut& left_out, size_t lane, size_t first_entry,
-                 std::vector<RepeatedRows>& entries) {
+                 Time at, std::vector<RepeatedRows>& entries) {
   const auto row_at = [lane](const LoopState::Mark& mark) {
     return lane < mark.rows.size() ? mark.rows[lane] : 0;  // 0: it had not begun yet
   };
@@ -105,13 +105,14 @@ void add_entries(const LoopState& loop, const LeftOut& left_out, size_t lane, si
     if (each.entries_from) {  // what has just been put back
       entries.push_back({here, here, here, each.times, each.time, each.later,
                          static_cast<int64_t>(first_entry + *each.entries_from),
-                         std::ssize(entries)});
-      continue;
+                         std::ssize(entries), at});
+    } else {
+      const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
+      const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
+      entries.push_back({here, row_at(begin), row_at(end), each.times, each.time, each.later,
+                         begin.left_out_here, end.left_out, at});
     }
-    const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
-    const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
-    entries.push_back({here, row_at(begin), row_at(end), each.times, each.time, each.later,
-                       begin.left_out_here, end.left_out});
+    at += each.time * each.times;
   }
 }
 
@@ -356,7 +357,8 @@ void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& lef
   std::vector<std::vector<RepeatedRows>>& beside = journal_->repeated_beside[number];
   LoopState::Mark& here = loop.marks.back();
   const auto first_entry = static_cast<size_t>(here.left_out);
-  add_entries(loop, left_out, 0, first_entry, entries);
+  const Time at = rank.lanes.front()->host + rank.skipped - left_out.time;
+  add_entries(loop, left_out, 0, first_entry, at, entries);
   beside.resize(rank.lanes.size() - 1);
   for (size_t lane = 1; lane < rank.lanes.size(); ++lane) {
     std::vector<RepeatedRows>& own = beside[lane - 1];
@@ -364,7 +366,7 @@ void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& lef
       own.push_back(entries[entry]);  // from before it came
       own.back().row = own.back().begin = own.back().end = 0;
     }
-    add_entries(loop, left_out, lane, first_entry, own);
+    add_entries(loop, left_out, lane, first_entry, at, own);
   }
   here.left_out_here = std::ssize(entries);
 }

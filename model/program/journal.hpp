@@ -56,6 +56,7 @@ struct RepeatedRows {
   /// `end_inner`. Also where they repeat rows before `begin`.
   int64_t first_inner = 0;
   int64_t end_inner = 0;
+  Time at{};  ///< on the clock of the rank's first lane: where the first of them begins
 };
 /// How often an entry of such a list shows something beside the one time that it was simulated:
 /// `count` says how often a period has it among its own rows.

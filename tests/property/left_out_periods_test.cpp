@@ -338,7 +338,7 @@ TEST_CASE("what is left out is what would have happened") {
     expect_same(run, whole);
     const cli::Results results = cli::measure(run);
     const cli::Results results_of_whole = cli::measure(whole);
-    expect_same_results(results, *run.result.journal, results_of_whole);
+    expect_same_results(run, results, whole, results_of_whole);
     expect_same_waits(run, results, whole, results_of_whole);
     expect_same(cli::findings_of(run, cli::World::simulated),
                 cli::findings_of(whole, cli::World::simulated));

@@ -194,7 +194,7 @@ void check_classes(const char* property, int cases, const rc::Gen<WideCase>& wid
     } else {
       expect_same_operations(run, of_all);
     }
-    expect_same_results(cli::measure(run), *run.result.journal, cli::measure(of_all));
+    expect_same_results(run, cli::measure(run), of_all, cli::measure(of_all));
     expect_same(cli::findings_of(run, cli::World::simulated),
                 cli::findings_of(of_all, cli::World::simulated));
   });

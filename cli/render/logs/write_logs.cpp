@@ -61,8 +61,7 @@ std::vector<MonitorRow> monitor_rows(const OneRun& run, const Prediction& predic
       return {};
     }
     period = seen->period;
-    const MemoryOverTime memory(journal, rank,
-                                left_out_stretches(journal, rank, run.result.total_time));
+    const MemoryOverTime memory(journal, rank, left_out_stretches(journal, rank));
     for (const UtilizationSample& sample : seen->samples) {
       const int64_t steps = place.first_step + times.ended_at(sample.until);
       rows.push_back({steps, rank, sample, memory.at(sample.until)});
@@ -158,9 +157,7 @@ std::optional<OneRun> run_with_values(const Rehearsal& rehearsal, const Deadline
 Recorded recorded_of(const OneRun& run, const OneRun* valued, const Prediction& prediction,
                      const PlaceInTraining& place) {
   const Journal& journal = *run.result.journal;
-  const std::vector<LeftOutStretch> stretches =
-      left_out_stretches(journal, 0, run.result.total_time);
-  const StepTimes times(run, stretches, evaluations_of(journal, 0, stretches));
+  const StepTimes times(run, left_out_stretches(journal, 0), evaluations_of(journal, 0));
   Recorded recorded;
   recorded.logged = logged_rows(run, valued, times, place, rows_max);
   recorded.monitor = monitor_rows(run, prediction, times, place, recorded.period);

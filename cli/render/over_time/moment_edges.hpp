@@ -31,17 +31,15 @@ struct ActiveCounts {
   }
 };
 
-/// What a rank did, as it was simulated; `as`: the rank that the edges name. What was under way
-/// where something was left out ends behind it, too. `seen_by`: what another rank leaves out, which
-/// looks at this one: the same periods, but some time earlier or later. What this rank does at
-/// times when the other does not leave out is repeated then.
+/// What a rank did, as it was simulated; `as`: the rank that the edges name. Of what was left out
+/// that which takes place at a time that `seen_by`, the rank that looks at it, does not leave out:
+/// other ranks leave out the same periods, but some time earlier or later.
 std::vector<MomentEdge> edges_of_rank(const Journal& journal, int32_t rank, int32_t as,
-                                      const std::vector<LeftOutStretch>& stretches,
-                                      const std::vector<LeftOutStretch>& seen_by = {});
+                                      const std::vector<LeftOutStretch>& seen_by);
 
 /// Batches that are not trained, from the first to the last of each pass between two optimizer
-/// steps. From the step before on: also what the first of them waits for counts.
-std::vector<std::pair<Time, Time>> evaluations_of(const Journal& journal, int32_t rank,
-                                                  const std::vector<LeftOutStretch>& stretches);
+/// steps. From the step before on: also what the first of them waits for counts. Passes within a
+/// stretch that was left out are not listed, unless they are in its first or last period.
+std::vector<std::pair<Time, Time>> evaluations_of(const Journal& journal, int32_t rank);
 
 }  // namespace lockstep::cli

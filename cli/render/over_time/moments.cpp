@@ -83,9 +83,9 @@ MomentTimes operator*(MomentTimes one, int64_t times) {
 }
 
 Moments::Moments(const RunResult& run, int32_t rank, const std::vector<int32_t>& others)
-    : stretches_(left_out_stretches(*run.journal, rank, run.total_time)) {
+    : stretches_(left_out_stretches(*run.journal, rank)) {
   std::vector<MomentEdge> edges = edges_of_rank(*run.journal, rank, 0, stretches_);
-  evaluations_ = evaluations_of(*run.journal, rank, stretches_);
+  evaluations_ = evaluations_of(*run.journal, rank);
   for (const auto& [begin, end] : evaluations_) {
     edges.push_back({begin, 1, 0, MomentEdge::evaluation});
     edges.push_back({end, -1, 0, MomentEdge::evaluation});
@@ -93,8 +93,7 @@ Moments::Moments(const RunResult& run, int32_t rank, const std::vector<int32_t>&
   std::vector<ActiveCounts> active(1 + others.size());
   for (size_t other = 0; other < others.size(); ++other) {
     const std::vector<MomentEdge> more =
-        edges_of_rank(*run.journal, others[other], static_cast<int32_t>(other + 1),
-                      left_out_stretches(*run.journal, others[other], run.total_time), stretches_);
+        edges_of_rank(*run.journal, others[other], static_cast<int32_t>(other + 1), stretches_);
     edges.insert(edges.end(), more.begin(), more.end());
   }
   std::stable_sort(edges.begin(), edges.end(), [](const MomentEdge& left, const MomentEdge& right) {

@@ -46,7 +46,7 @@ class Moments {
   Moments(const RunResult& run, int32_t rank, const std::vector<int32_t>& others);
 
   MomentTimes between(Time begin, Time end) const;
-  /// Where evaluation begins and ends in what was simulated: the first and last moment of each.
+  /// As evaluations_of() lists them.
   const std::vector<std::pair<Time, Time>>& evaluations() const { return evaluations_; }
   const std::vector<LeftOutStretch>& stretches() const { return stretches_; }
 

@@ -10,15 +10,8 @@ StepTimes::StepTimes(const OneRun& run, const std::vector<LeftOutStretch>& stret
                      const std::vector<std::pair<Time, Time>>& evaluations)
     : marks_(steps_of(*run.result.journal, 0)),
       samples_(samples_of_steps(*run.preparation.log, marks_.size())),
+      evaluation_ends_(evaluations.begin(), evaluations.end()),
       stretches_(stretches) {
-  auto evaluation = evaluations.begin();
-  for (const StepMark& mark : marks_) {
-    while (evaluation != evaluations.end() && evaluation->first < mark.finish) {
-      ++evaluation;
-    }
-    const bool follows = evaluation != evaluations.end() && evaluation->first == mark.finish;
-    evaluation_ends_.push_back(follows ? std::optional(evaluation->second) : std::nullopt);
-  }
   const auto simulated_before = [&](int64_t row) {
     return static_cast<size_t>(
         std::ranges::partition_point(marks_,
@@ -81,10 +74,16 @@ std::optional<int64_t> StepTimes::samples(int64_t step) const {
   return source.place < samples_.size() ? std::optional(samples_[source.place]) : std::nullopt;
 }
 
+// Those in the midst of what was left out are not listed: they are as the ones that they repeat.
 std::optional<Time> StepTimes::evaluation_end(int64_t step) const {
   const Source source = source_of(step);
-  const std::optional<Time>& end = evaluation_ends_[source.place];
-  return end ? std::optional(*end + source.later) : std::nullopt;
+  const Time simulated = marks_[source.place].finish;
+  for (const Time later : {source.later, Time{}}) {
+    if (const auto end = evaluation_ends_.find(simulated + later); end != evaluation_ends_.end()) {
+      return end->second + source.later - later;
+    }
+  }
+  return std::nullopt;
 }
 
 int64_t StepTimes::ended_at(Time moment) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -45,7 +46,7 @@ class StepTimes {
 
   std::vector<StepMark> marks_;
   std::vector<int64_t> samples_;
-  std::vector<std::optional<Time>> evaluation_ends_;
+  std::map<Time, Time> evaluation_ends_;  ///< by the end of the step before
   std::vector<LeftOutStretch> stretches_;
   std::vector<Segment> segments_;
   int64_t steps_ = 0;

@@ -194,7 +194,7 @@ Drawing memory_drawing(const Rehearsal& rehearsal) {
   if (axis.span.begin >= axis.span.end) {
     return {};
   }
-  const MemoryOverTime memory(*run.journal, 0, left_out_stretches(*run.journal, 0, run.total_time));
+  const MemoryOverTime memory(*run.journal, 0, left_out_stretches(*run.journal, 0));
   const std::vector<MemoryOverTime::Mark>& marks = memory.marks();
   std::map<int64_t, Bytes> by_pixel;  // the most in each
   Bytes held{};
