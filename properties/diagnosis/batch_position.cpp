@@ -36,6 +36,9 @@ Loops loops_at(const Sites& sites, const Decisions& decisions, int64_t row) {
     loop.is_inside = mark.goes_on;
     loop.begun = mark.goes_on ? mark.batches : 0;
     loop.passes = mark.passes;
+    if (mark.is_behind_left_out) {
+      continue;  // other loops may have been left out as well
+    }
     loop.simulated += mark.goes_on ? 0 : 1;
     loops.last = &loop;
     loops.training = loop.batches == "training" ? &loop : loops.training;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 #include <map>
+#include <utility>
 
 namespace lockstep {
 
@@ -99,9 +101,14 @@ Decisions::Decisions(const Journal& journal, int32_t rank, int32_t lane) {
   number_batches(journal.repeated_on(rank, lane));
 }
 
-// Of a loop that ends within a period, whole passes are left out, else batches of one.
+// Of a loop that ends within a period, whole passes are left out, else batches of one: the rank may
+// be within one of them already, and is within a later one then.
 void Decisions::number_batches(std::span<const RepeatedRows> left_out) {
-  std::map<SiteId, std::array<std::vector<int64_t>, 2>> more;  // by entry: passes, batches
+  struct Loop {
+    int64_t passes = 0;
+    int64_t batches = 0;
+    std::array<std::vector<int64_t>, 2> more{};  ///< by entry: passes, batches
+  };
   const auto counted = [&](SiteId site, bool goes_on) {
     return times_repeated(left_out, [&, site, goes_on](const RepeatedRows& rows) {
       return std::ranges::count_if(batches_, [&](const BatchMark& mark) {
@@ -110,30 +117,39 @@ void Decisions::number_batches(std::span<const RepeatedRows> left_out) {
       });
     });
   };
-  struct Loop {
-    int64_t passes = 0;
-    int64_t batches = 0;
-    size_t entries = 0;  // that are counted
-  };
   std::map<SiteId, Loop> loops;
-  for (BatchMark& mark : batches_) {
-    const auto [known, fresh] = more.try_emplace(mark.site);
-    if (fresh) {
-      known->second = {counted(mark.site, false), counted(mark.site, true)};
+  std::vector<BatchMark> numbered;
+  size_t entry = 0;
+  const auto count_left_out = [&](int64_t row) {
+    for (; entry < left_out.size() && left_out[entry].row <= row; ++entry) {
+      for (auto& [site, loop] : loops) {
+        const int64_t passes = loop.more[0][entry];
+        const int64_t batches = passes > 0 ? 0 : loop.more[1][entry];
+        loop.passes += passes;
+        loop.batches += batches;
+        if (passes + batches > 0) {
+          numbered.push_back(
+              {site, loop.batches > 0, left_out[entry].row - 1, loop.batches, loop.passes, true});
+        }
+      }
     }
-    Loop& loop = loops[mark.site];
-    for (; loop.entries < left_out.size() && left_out[loop.entries].row <= mark.row;
-         ++loop.entries) {
-      const int64_t passes = known->second[0][loop.entries];
-      loop.passes += passes;
-      loop.batches += passes > 0 ? 0 : known->second[1][loop.entries];
+  };
+  for (BatchMark& mark : batches_) {
+    count_left_out(mark.row);
+    const auto [known, fresh] = loops.try_emplace(mark.site);
+    Loop& loop = known->second;
+    if (fresh) {
+      loop.more = {counted(mark.site, false), counted(mark.site, true)};
     }
     loop.batches += mark.goes_on ? 1 : 0;
     loop.passes += mark.goes_on ? 0 : 1;
     mark.batches = loop.batches;
     mark.passes = loop.passes;
     loop.batches = mark.goes_on ? loop.batches : 0;
+    numbered.push_back(mark);
   }
+  count_left_out(std::numeric_limits<int64_t>::max());
+  batches_ = std::move(numbered);
 }
 
 void Decisions::note_mark(const Row& row, int64_t index) {

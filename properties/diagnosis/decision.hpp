@@ -26,13 +26,14 @@ struct Decision {
 };
 
 /// Where a loop over batches goes on to one, or ends a pass: as the training counts them, with
-/// those that a simulation has left out.
+/// those that a simulation has left out. Where it has, a mark says what the loop has come to.
 struct BatchMark {
   SiteId site{};
   bool goes_on = false;
   int64_t row = 0;
-  int64_t batches = 0;  ///< of the pass that have begun, with this one
-  int64_t passes = 0;   ///< that have ended, with this one
+  int64_t batches = 0;              ///< of the pass that have begun, with this one
+  int64_t passes = 0;               ///< that have ended, with this one
+  bool is_behind_left_out = false;  ///< it was not simulated
 };
 
 /// The decisions of one lane of a rank, in order.

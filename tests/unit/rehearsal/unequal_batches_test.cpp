@@ -90,6 +90,25 @@ TEST_CASE("a guard that separates ranks in every batch does not explain one batc
   CHECK(finding.why.text == "the number of training batches: 8 on rank 0, 7 on rank 1");
 }
 
+TEST_CASE("a rank that waits in a batch behind others that were left out is in that batch") {
+  // Rank 1 waits at the end of batch 77, where its statement stands; rank 0 has gone on to
+  // batch 78.
+  const std::string text =
+      "version: 1\ncluster: {gpus: 4}\nverify: {numerics: false}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1}\n"
+      "model: {input: [4], layers: [{Linear: [4, 2]}], loss: MSELoss}\n"
+      "data: {train: {batches: 200, batch_size: 4}}\n"
+      "program:\n  on_train_batch_end:\n"
+      "    - {if: batch_idx == 77 and rank == 1, then: [barrier]}\n";
+  const Rehearsal ran = only(text);
+  REQUIRE(ran.results.prediction.simulated_steps < 20);
+  const Finding& finding = only_error(ran);
+  CHECK(finding.code == "LS101");
+  REQUIRE(finding.did.size() == 2);
+  CHECK(finding.did[0].operation.find("epoch 0, training batch 77") != std::string::npos);
+  CHECK(finding.did[1].operation.find("epoch 0, training batch 78") != std::string::npos);
+}
+
 TEST_CASE("equal numbers of batches are no finding") {
   const std::string text = training(
       "  train: {batches: 8 + 0 * rank, batch_size: 4}\n"
