@@ -179,11 +179,11 @@ Json nodes_json(const OneRun& run) {
   return all;
 }
 
-Json metrics_json(const Results& results) {
+Json metrics_json(const Results& results, const std::vector<GlobalMetric>& logged) {
   Json all = Json::object();
   for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
     for (const auto& [key, value] : results.ranks[rank].metrics) {
-      all[key]["by_rank"][std::to_string(rank)] = number(value);
+      all[key]["by_rank"][std::to_string(rank)] = value_json(logged, key, value);
     }
   }
   if (results.single_device) {
@@ -355,11 +355,11 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["calls"] = calls_json(rehearsal);
   json["ranks"] = classes_json(rehearsal);
   json["nodes"] = nodes_json(rehearsal.run);
-  json["metrics"] = metrics_json(results);
+  json["metrics"] = metrics_json(results, rehearsal.logged);
   json["logged"] = logged_json(rehearsal.logged);
   json["weights"] = weights_json(rehearsal.run);
   json["experts"] = experts_json(rehearsal.run);
-  json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks);
+  json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks, rehearsal.logged);
   json["checkpoints"] = checkpoints_json(rehearsal.run.preparation.log->ranks);
   json["learning_rates"] = learning_rates_json(rehearsal.run.preparation.log->ranks);
   json["basis"] = rehearsal.run.basis;

@@ -2,6 +2,7 @@
 
 #include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/findings/logger_keys.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 
@@ -24,15 +25,19 @@ Json checkpoint_json(const CheckpointLog& checkpoint) {
   return json;
 }
 
-Json numbers(const std::map<std::string, double>& values) {
+Json numbers(const std::map<std::string, double>& values, const std::vector<GlobalMetric>& logged) {
   Json json = Json::object();
   for (const auto& [key, value] : values) {
-    json[key] = number(value);
+    json[key] = value_json(logged, key, value);
   }
   return json;
 }
 
 }  // namespace
+
+Json value_json(const std::vector<GlobalMetric>& logged, const std::string& key, double value) {
+  return is_of_stand_in(logged, key) ? Json(nullptr) : number(value);
+}
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
@@ -98,7 +103,8 @@ Json logged_json(const std::vector<GlobalMetric>& logged) {
     json["of_last_batch"] = metric.of_last_batch;
     json["by_rank"] = Json::object();
     for (const RankMetric& rank : metric.ranks) {
-      json["by_rank"][std::to_string(rank.rank)] = number(rank.value);
+      json["by_rank"][std::to_string(rank.rank)] =
+          metric.is_stand_in ? Json(nullptr) : number(rank.value);
     }
     const std::optional<bool> agrees = agrees_with_one_device(metric);
     json["single_device"] = metric.single_device ? number(*metric.single_device) : Json(nullptr);
@@ -115,16 +121,16 @@ Json logged_json(const std::vector<GlobalMetric>& logged) {
   return all;
 }
 
-Json loggers_json(const ByRank<RankLog>& ranks) {
+Json loggers_json(const ByRank<RankLog>& ranks, const std::vector<GlobalMetric>& logged) {
   std::vector<Json> by_rank;
   for (const RankLog& log : ranks) {
     Json json;
     json["row_count"] = log.logger_row_count;
     json["last_rows"] = Json::array();
     for (const LoggerRow& row : log.logger_rows) {
-      json["last_rows"].push_back({{"step", row.step}, {"values", numbers(row.values)}});
+      json["last_rows"].push_back({{"step", row.step}, {"values", numbers(row.values, logged)}});
     }
-    json["progress_bar"] = numbers(log.progress_bar);
+    json["progress_bar"] = numbers(log.progress_bar, logged);
     by_rank.push_back(std::move(json));
   }
   return told_together(by_rank);

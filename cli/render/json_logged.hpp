@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cli/render/json.hpp"
@@ -16,8 +17,11 @@ Json checkpoints_json(const ByRank<RankLog>& ranks);
 /// By rank, a list for each optimizer.
 Json learning_rates_json(const ByRank<RankLog>& ranks);
 /// Values in loggers and progress bars, with ranks that agree grouped together.
-/// Only rank 0's loggers write, and only its progress bar is shown.
-Json loggers_json(const ByRank<RankLog>& ranks);
+/// Only rank 0's loggers write, and only its progress bar is shown. `logged`: of losses that are
+/// not computed nothing is told but their keys.
+Json loggers_json(const ByRank<RankLog>& ranks, const std::vector<GlobalMetric>& logged);
+/// Null for a loss that is not computed.
+Json value_json(const std::vector<GlobalMetric>& logged, const std::string& key, double value);
 /// Keys of the last epoch: what each rank logs, what one device logs, and what speaks between them.
 Json logged_json(const std::vector<GlobalMetric>& logged);
 /// How far the weights of ranks are apart by design, and what compression changed; null: neither.

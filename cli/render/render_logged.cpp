@@ -7,6 +7,7 @@
 #include "cli/render/render_finding.hpp"
 #include "properties/logged/value_text.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
+#include "rehearsal/findings/logger_keys.hpp"
 #include "rehearsal/rehearsal.hpp"
 #include "rehearsal/text/rates_text.hpp"
 
@@ -15,6 +16,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr size_t ranks_listed_max = 4;
+/// In place of a placeholder.
+constexpr const char* not_computed = "not computed";
 
 std::string values_of(const GlobalMetric& metric) {
   const auto differs = [&](const RankMetric& rank) {
@@ -22,11 +25,15 @@ std::string values_of(const GlobalMetric& metric) {
            !(std::isnan(rank.value) && std::isnan(metric.ranks.front().value));
   };
   const double first = metric.ranks.front().value;
+  const std::string value = metric.is_stand_in ? not_computed : value_text(first);
   if (metric.ranks.size() == 1) {
-    return fmt::format("{} on rank {}", value_text(first), metric.ranks.front().rank);
+    return fmt::format("{} on rank {}", value, metric.ranks.front().rank);
   }
   if (std::none_of(metric.ranks.begin(), metric.ranks.end(), differs)) {
-    return fmt::format("{} on all ranks", value_text(first));
+    return fmt::format("{} on all ranks", value);
+  }
+  if (metric.is_stand_in) {
+    return fmt::format("{}, not the same on all ranks", not_computed);
   }
   std::string text;
   for (size_t i = 0; i < std::min(metric.ranks.size(), ranks_listed_max); ++i) {
@@ -121,7 +128,8 @@ std::string render_decided(const Rehearsal& rehearsal) {
 
 namespace {
 
-std::string values_text(const std::map<std::string, double>& values) {
+std::string values_text(const std::map<std::string, double>& values,
+                        const std::vector<GlobalMetric>& logged) {
   constexpr size_t most_keys = 8;
   std::vector<std::string> parts;
   for (const auto& [key, value] : values) {
@@ -129,32 +137,27 @@ std::string values_text(const std::map<std::string, double>& values) {
       parts.emplace_back("..");
       break;
     }
-    parts.push_back(fmt::format("{} {}", key, value_text(value)));
+    parts.push_back(
+        fmt::format("{} {}", key, is_of_stand_in(logged, key) ? not_computed : value_text(value)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // Only rank 0: the loggers of other ranks write nothing, and their progress bars are hidden.
-std::string render_shown(const RankLog& log) {
+std::string render_shown(const RankLog& log, const std::vector<GlobalMetric>& logged) {
   std::string out;
   if (!log.logger_rows.empty()) {
     const LoggerRow& last = log.logger_rows.back();
-    out +=
-        fmt::format("loggers of rank 0: {} row{}, the last at step {}: {}\n", log.logger_row_count,
-                    log.logger_row_count == 1 ? "" : "s", last.step, values_text(last.values));
+    out += fmt::format("loggers of rank 0: {} row{}, the last at step {}: {}\n",
+                       log.logger_row_count, log.logger_row_count == 1 ? "" : "s", last.step,
+                       values_text(last.values, logged));
   }
   if (!log.progress_bar.empty()) {
-    out += fmt::format("progress bar of rank 0: {}\n", values_text(log.progress_bar));
+    out += fmt::format("progress bar of rank 0: {}\n", values_text(log.progress_bar, logged));
   }
   return out;
 }
 
-}  // namespace
-
-namespace {
-constexpr std::string_view stand_in_note =
-    "placeholder value: losses are not computed for this model, so decisions based on it may "
-    "differ";
 }  // namespace
 
 std::string render_logged(const Rehearsal& rehearsal) {
@@ -175,13 +178,15 @@ std::string render_logged(const Rehearsal& rehearsal) {
     if (metric.of_last_batch) {
       out += " (of the last batch)";
     }
-    out += fmt::format(" ({})", metric.is_stand_in ? "placeholder value" : metric.averaging);
-    out += "\n";
+    out += metric.is_stand_in ? "\n" : fmt::format(" ({})\n", metric.averaging);
   }
   if (std::ranges::any_of(rehearsal.logged, &GlobalMetric::is_stand_in)) {
-    out += fmt::format("  {}\n", stand_in_note);
+    out +=
+        "  not computed: losses have no values for this model, so decisions by them may differ "
+        "from "
+        "those of a real run\n";
   }
-  return out + render_shown(rehearsal.run.preparation.log->ranks.front());
+  return out + render_shown(rehearsal.run.preparation.log->ranks.front(), rehearsal.logged);
 }
 
 }  // namespace lockstep::cli

@@ -124,8 +124,10 @@ std::optional<Finding> lost_fraction(const GlobalMetric& metric) {
   finding.why.text = fmt::format("{} samples on {} ranks average to {:.6g}, and the int64 holds {}",
                                  weight.samples, weight.ranks,
                                  factor * static_cast<double>(weight.kept), weight.kept);
-  finding.follows.push_back(
-      fmt::format("{} is logged instead of {}", value_text(logged), value_text(logged / factor)));
+  if (!metric.is_stand_in) {
+    finding.follows.push_back(
+        fmt::format("{} is logged instead of {}", value_text(logged), value_text(logged / factor)));
+  }
   finding.fix = {
       "make the number of samples a multiple of the ranks (drop_last, or a batch_size "
       "that divides),",
@@ -181,7 +183,9 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
                           metric.key, ranks_of(metric).phrase())
             : fmt::format("each rank logs a different `{}`; only rank 0's value is written",
                           metric.key));
-  finding.why.text = listed(metric, &RankMetric::value);
+  finding.why.text = metric.is_stand_in
+                         ? "it is made of the rank's own batches (losses are not computed here)"
+                         : listed(metric, &RankMetric::value);
   tell_single_device(metric, logged, finding);
   finding.follows.push_back(
       fmt::format("{} (checkpoints, early stopping, schedulers) decide separately on each rank",
@@ -210,7 +214,8 @@ std::optional<Finding> of_missing_loss(const GlobalMetric& metric) {
   finding.follows.push_back(
       metric.synchronised
           ? fmt::format("the {} over the ranks counts their placeholder, too", metric.reduction)
-          : "only rank 0's value is written: " + listed(metric, &RankMetric::value));
+          : "only rank 0's value is written" +
+                (metric.is_stand_in ? "" : ": " + listed(metric, &RankMetric::value)));
   tell_single_device(metric, metric.ranks.front().value, finding);
   finding.fix = {metric.loss_remedy};
   return finding;

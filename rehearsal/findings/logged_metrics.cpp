@@ -10,6 +10,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/logged_origin.hpp"
+#include "rehearsal/findings/logger_keys.hpp"
 #include "rehearsal/findings/program_bindings.hpp"
 #include "rehearsal/findings/stale_names.hpp"
 #include "rehearsal/run/configuration.hpp"
@@ -184,16 +185,6 @@ std::set<std::string> keys_with_batch_size(const Scenario& scenario) {
     }
   });
   return keys;
-}
-
-// A key that is logged for steps and for epochs has a separate name for each.
-std::string without_fork(const std::string& key) {
-  for (const std::string_view fork : {"_step", "_epoch"}) {
-    if (key.ends_with(fork)) {
-      return key.substr(0, key.size() - fork.size());
-    }
-  }
-  return key;
 }
 
 std::set<std::string> monitored_keys(const RankLog& log) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rehearsal/findings/compiled_graphs.hpp"
+#include "rehearsal/findings/logger_keys.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 #include "rehearsal/measure/cost.hpp"
@@ -91,6 +92,9 @@ Found transfer_value(const ResultName& name, const RankResults& rank) {
 
 Found metric_value(const ResultName& name, const Rehearsal& rehearsal, const RankResults& rank) {
   const auto found = rank.metrics.find(name.key);
+  if (found != rank.metrics.end() && is_of_stand_in(rehearsal.logged, name.key)) {
+    return NoValue{"losses of this model are not computed", true};
+  }
   if (found != rank.metrics.end()) {
     return Value(found->second);
   }

@@ -5,20 +5,11 @@
 #include <algorithm>
 #include <set>
 
+#include "rehearsal/findings/logger_keys.hpp"
+
 namespace lockstep::cli {
 
 namespace {
-
-// "loss_step/dataloader_idx_1" is a value of "loss/dataloader_idx_1".
-std::string without_fork(const std::string& key) {
-  const size_t end = std::min(key.size(), key.find("/dataloader_idx_"));
-  for (const std::string_view fork : {"_step", "_epoch"}) {
-    if (end > fork.size() && key.compare(end - fork.size(), fork.size(), fork) == 0) {
-      return key.substr(0, end - fork.size()) + key.substr(end);
-    }
-  }
-  return key;
-}
 
 bool steps_within_epochs(const Scenario& scenario) {
   return std::ranges::any_of(scenario.schedulers, [](const Object& scheduler) {
