@@ -21,10 +21,12 @@ struct Difference {
   double bound = 0;
 };
 
+// Of the finite ones: with others rounding would explain any difference.
 double magnitude_of(const Values& values) {
   double magnitude = 0;
   for (int64_t i = 0; i < values.size(); ++i) {
-    magnitude = std::max(magnitude, std::abs(values.number(i)));
+    const double size = std::abs(values.number(i));
+    magnitude = std::isfinite(size) ? std::max(magnitude, size) : magnitude;
   }
   return magnitude;
 }
@@ -100,7 +102,18 @@ std::vector<std::string> fix_of_comparison(EqualityRule::Compares compares) {
   return fix;
 }
 
-std::vector<std::string> fix_of(const EqualityRule& rule) {
+bool overflows(const Difference& difference, const EqualityRule& rule) {
+  return difference.element >= 0 && std::isfinite(difference.there) &&
+         !std::isfinite(difference.here) && rule.narrow_operations > 0 &&
+         rule.narrow_dtype == DType::fp16;
+}
+
+std::vector<std::string> fix_of(const Difference& difference, const EqualityRule& rule) {
+  if (overflows(difference, rule)) {
+    return {
+        "fp16 has no finite number above 65504, so larger gradients become infinite there: send",
+        "or compute in bf16 or fp32 (such as bf16_compress_hook), or make the loss smaller"};
+  }
   if (rule.splits_statistics && rule.micro_batches > 1) {
     return {"this is usual where every micro-batch has enough samples; else use fewer and",
             "larger micro-batches, or a norm without statistics of the batch (GroupNorm,",
@@ -108,9 +121,13 @@ std::vector<std::string> fix_of(const EqualityRule& rule) {
             "help: micro-batches of a rank follow one another"};
   }
   if (rule.splits_statistics) {
-    return {"this is usual where every device has enough samples; else use sync_batchnorm, or a",
-            "norm without statistics of the batch (GroupNorm, LayerNorm), with which the",
-            "comparison judges the rest"};
+    return {
+        rule.may_share_statistics
+            ? "this is usual where every device has enough samples; else use sync_batchnorm, or a"
+            : "this is usual where every device has enough samples; else use ddp with "
+              "sync_batchnorm, or a",
+        "norm without statistics of the batch (GroupNorm, LayerNorm), with which the",
+        "comparison judges the rest"};
   }
   if (rule.compares != EqualityRule::Compares::all) {
     return fix_of_comparison(rule.compares);
@@ -157,7 +174,7 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
         "those of the whole batch: that alone gives such a difference, and it can hide another",
         rule.compares == EqualityRule::Compares::of_node ? "node" : "device"));
   }
-  finding.fix = fix_of(rule);
+  finding.fix = fix_of(difference, rule);
   return finding;
 }
 

@@ -41,6 +41,8 @@ struct EqualityRule {
   /// Batch norm takes its statistics from a device's part of the batch, so that a difference is
   /// expected and depends on how large the parts are: a warning.
   bool splits_statistics = false;
+  /// `sync_batchnorm` would share them.
+  bool may_share_statistics = true;
   /// Into which a pipeline cuts a device's part; each has statistics of its own.
   int64_t micro_batches = 1;
   /// Of which part of the batch the loss compares the samples with each other, where one device

@@ -60,6 +60,9 @@ bool has_uneven_samples(const OneRun& run) {
 void tell_what_is_divided(const OneRun& run, EqualityRule& rule) {
   rule.uneven_samples = has_uneven_samples(run);
   rule.splits_statistics = has_batch_norm(run) && !run.preparation.plan.synchronises_batch_norm;
+  const StrategyTraits& traits = run.preparation.placement.traits;
+  rule.may_share_statistics =
+      traits.statistics == StatisticsSharing::converts && !traits.drives_all_devices();
   rule.micro_batches = run.preparation.batch_size_multiple;
   rule.compares = compared_samples(run);
 }

@@ -85,8 +85,11 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
   const StrategyTraits& traits = preparation.placement.traits;
   if (trainer.sync_batchnorm && trainer.sync_batchnorm->value && !traits.is_one_process() &&
       traits.statistics == StatisticsSharing::not_modelled) {
-    add_unsupported(preparation, trainer.sync_batchnorm->place, "sync_batchnorm",
-                    default_remedy("false"));
+    add_problem(preparation, Kind::unsupported, trainer.sync_batchnorm->place,
+                fmt::format("`sync_batchnorm` under {} is not modelled yet",
+                            preparation.placement.strategy.name),
+                "leave it out, use a norm without statistics of the batch (GroupNorm, LayerNorm), "
+                "or use ddp");
   }
   if (trainer.barebones && trainer.barebones->value) {
     add_unsupported(preparation, trainer.barebones->place, "barebones", default_remedy("false"));

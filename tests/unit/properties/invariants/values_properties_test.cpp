@@ -84,6 +84,9 @@ TEST_CASE("batch norm of each device's part makes a difference a warning that na
     });
   };
   CHECK(fix_has(findings[0], "else use sync_batchnorm"));
+  rule.may_share_statistics = false;  // dp: each replica has its own chunk
+  CHECK_FALSE(fix_has(equals_single_device(run, single, rule).at(0), "else use sync_batchnorm"));
+  CHECK(fix_has(equals_single_device(run, single, rule).at(0), "ddp with sync_batchnorm"));
   // It joins ranks, and the micro-batches of a pipeline come one after the other on each.
   rule.micro_batches = 4;
   const auto piped = equals_single_device(run, single, rule);
@@ -97,6 +100,21 @@ TEST_CASE("a NaN is never equal to a number") {
   const std::vector<NamedValues> single = {{"loss", 0, Values::of(DType::fp32, {1})}};
   const std::vector<NamedValues> run = {{"loss", 0, Values::of(DType::fp32, {std::nan("")})}};
   CHECK(equals_single_device(run, single, {100}).size() == 1);
+}
+
+TEST_CASE("an infinite weight differs from a finite one, whatever its neighbours") {
+  // A gradient of -200000, sent in fp16, and a learning rate of 0.5: 50,000 or infinity.
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<NamedValues> single = {{"w", 0, Values::of(DType::fp32, {50000, 0.25})}};
+  const std::vector<NamedValues> run = {{"w", 0, Values::of(DType::fp32, {infinity, 0.25})}};
+  EqualityRule rule{100};
+  rule.narrow_operations = 2;
+  rule.steps = 1;
+  rule.narrow_dtype = DType::fp16;
+  const auto findings = equals_single_device(run, single, rule);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].fix.at(0).find("65504") != std::string::npos);
+  CHECK(equals_single_device(run, run, rule).empty());
 }
 
 TEST_CASE("numbers that overflowed in both runs are not compared with each other") {
