@@ -21,7 +21,8 @@ struct Header {
   DType dtype = DType::fp32;
   Reduction reduction = Reduction::sum;
   uint8_t sums_in_parts = 0;         ///< it has values, and can keep those of the others
-  std::array<uint8_t, 5> padding{};  ///< sent as it is: no byte without a value
+  uint8_t sends_nothing = 0;         ///< to anybody: it takes part all the same
+  std::array<uint8_t, 4> padding{};  ///< sent as it is: no byte without a value
 };
 static_assert(sizeof(Header) == 24);
 
@@ -66,7 +67,7 @@ class Collective final : public Exchange {
   void ensure_splits_meet();
   void await_sends();
   bool all_carry_values() const;
-  ReductionRule rule() const;
+  ReductionRule rule() const { return {op_.reduction, rank_.shared.options.average_order}; }
   bool keeps_result() const;
   bool store_sum_in_parts();
   bool is_complete() const;
@@ -184,6 +185,7 @@ void Collective::post() {
                     op_.dtype,
                     op_.reduction,
                     static_cast<uint8_t>(!input_.bytes.empty() && keeps_result() ? 1 : 0),
+                    static_cast<uint8_t>(windows_.sends_nothing() ? 1 : 0),
                     {}};
   if (exchanges_splits()) {
     splits_[self] = windows_.sent();
@@ -304,11 +306,9 @@ bool Collective::is_complete() const {
 }
 
 bool Collective::all_carry_values() const {
-  return std::ranges::all_of(headers_, [](const Header& each) { return each.carries_values != 0; });
-}
-
-ReductionRule Collective::rule() const {
-  return {op_.reduction, rank_.shared.options.average_order};
+  return std::ranges::all_of(headers_, [](const Header& each) {
+    return each.carries_values != 0 || each.sends_nothing != 0;
+  });
 }
 
 bool Collective::keeps_result() const {

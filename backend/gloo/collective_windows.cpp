@@ -71,4 +71,9 @@ int64_t CollectiveWindows::result_bytes(int64_t members) const {
   return bytes;
 }
 
+bool CollectiveWindows::sends_nothing() const {
+  return op_.kind == OpKind::all_to_all &&
+         std::ranges::all_of(sent_, [](int64_t bytes) { return bytes == 0; });
+}
+
 }  // namespace lockstep::backend

@@ -26,6 +26,8 @@ class CollectiveWindows {
   bool takes_result() const;
   /// Bytes that are written on this member, from the beginning of the output.
   int64_t result_bytes(int64_t members) const;
+  /// An all_to_all of which this member gives no part to anybody.
+  bool sends_nothing() const;
   /// Bytes of the parts of an all_to_all (to each member, from each) or a reduce_scatter (of each).
   const std::vector<int64_t>& sent() const { return sent_; }
   const std::vector<int64_t>& got() const { return got_; }

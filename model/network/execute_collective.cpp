@@ -77,8 +77,11 @@ Values exchanged(const Op& op, const CollectiveInputs& inputs,
     // The first half of the splits says what is sent to each.
     const auto all =
         splits_of_members.empty() ? std::span<const int64_t>{} : splits_of_members[index];
-    parts.push_back(own_part(reinterpret(*inputs.contributions[index], op.dtype),
-                             all.first(all.size() / 2), inputs.self, members));
+    const Values* const given = inputs.contributions[index];
+    parts.push_back(given->empty()  // it sends nothing to anybody
+                        ? Values(op.dtype, 0)
+                        : own_part(reinterpret(*given, op.dtype), all.first(all.size() / 2),
+                                   inputs.self, members));
   }
   std::vector<const Values*> pointers;
   for (const Values& part : parts) {
@@ -93,6 +96,22 @@ bool complete(OpKind kind, const CollectiveInputs& inputs) {
   }
   return std::none_of(inputs.contributions.begin(), inputs.contributions.end(),
                       [](const Values* part) { return part->empty(); });
+}
+
+// Who has nothing to send still takes part.
+bool complete_exchange(const CollectiveInputs& inputs,
+                       const std::vector<std::span<const int64_t>>& splits_of_members) {
+  for (size_t member = 0; member < inputs.contributions.size(); ++member) {
+    const auto all =
+        splits_of_members.empty() ? std::span<const int64_t>{} : splits_of_members[member];
+    const auto sent = all.first(all.size() / 2);
+    const bool sends_nothing =
+        !sent.empty() && std::ranges::all_of(sent, [](int64_t part) { return part == 0; });
+    if (inputs.contributions[member]->empty() && !sends_nothing) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -135,7 +154,8 @@ Values collective_share(const Op& op, const Values& whole, const CollectiveInput
 Values collective_result(const Op& op, AverageOrder order, const CollectiveInputs& inputs,
                          const std::vector<std::span<const int64_t>>& splits_of_members) {
   if (op.kind == OpKind::all_to_all) {
-    return complete(op.kind, inputs) ? exchanged(op, inputs, splits_of_members) : Values();
+    return complete_exchange(inputs, splits_of_members) ? exchanged(op, inputs, splits_of_members)
+                                                        : Values();
   }
   return collective_share(op, collective_whole(op, order, inputs), inputs);
 }

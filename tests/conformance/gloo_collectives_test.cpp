@@ -100,6 +100,22 @@ Program uneven_all_to_all(Rank& rank, Notes& notes) {
   note(notes, rank, rank.read(to));
 }
 
+// Every rank but the last sends each member one element, its own number; the last sends nothing.
+Program all_to_all_without_one(Rank& rank, Notes& notes) {
+  const int64_t world = rank.world_size();
+  const int64_t own = rank.id() + 1 < world ? 1 : 0;
+  std::vector<int64_t> splits(static_cast<size_t>(world), own);
+  splits.insert(splits.end(), static_cast<size_t>(world - 1), 1);
+  splits.push_back(0);
+  const Slice whole = rank.allocate(Purpose::metric, DType::fp32, world);
+  rank.write(whole,
+             Values::of(DType::fp32, std::vector<double>(static_cast<size_t>(world), rank.id())));
+  const Slice to = rank.allocate(Purpose::metric, DType::fp32, world - 1);
+  const Ticket done = rank.all_to_all(world_group, whole.part(0, own * world), to, splits);
+  co_await rank.settle(done);
+  note(notes, rank, rank.read(to));
+}
+
 Program average(Rank& rank, Notes& notes, DType dtype) {
   const Slice value = metric(rank, dtype, {rank.id() + 2.0});
   const Ticket done = rank.all_reduce(world_group, value, Reduction::avg);
@@ -235,6 +251,20 @@ TEST_CASE("an uneven all_to_all brings each member what was sent to it") {
         expected.insert(expected.end(), static_cast<size_t>(from + rank + 1), 10 * from + rank);
       }
       CHECK(notes[static_cast<size_t>(rank)] == expected);
+    }
+  }
+}
+
+TEST_CASE("a member that sends nothing keeps no other from what it gets") {
+  for (const int32_t world : {2, 3}) {
+    Notes notes(static_cast<size_t>(world));
+    const RunResult result = run(world_of(world), ends_after(milliseconds(5000)),
+                                 [&](Rank& rank) { return all_to_all_without_one(rank, notes); });
+    CHECK_FALSE(result.hung);
+    const std::vector<double> expected =
+        world == 2 ? std::vector<double>{0} : std::vector<double>{0, 1};
+    for (const std::vector<double>& seen : notes) {
+      CHECK(seen == expected);
     }
   }
 }
