@@ -114,6 +114,7 @@ struct Advice {
   std::optional<Bytes> needed;         ///< by the fullest GPU, where it has not as much
   std::vector<Change> strategies;      ///< with which it fits, where it does with no batch
   std::vector<std::string> too_large;  ///< strategies with which it does not fit either
+  bool recomputing_too_large = false;  ///< nor where they recompute all activations
 };
 
 /// What a run had given when it was stopped: of its first steps, no prediction of all.

@@ -82,14 +82,17 @@ Lines families(const OneRun& run) {
                   fmt::join(divided, ", ")),
       fmt::format("offload it to host memory ({}), {};", fmt::join(offloaded, ", "),
                   further_ways(run)),
-      "`lockstep run` tries which of these fit"};
+      "`lockstep run` tries which of these fit, and `lockstep plan` which layouts"};
 }
 
 Lines tried(const OneRun& run, const Advice& advice) {
   if (advice.strategies.empty()) {
-    return {fmt::format("no smaller batch helps, and none of {} fits:",
-                        fmt::join(advice.too_large, ", ")),
-            fmt::format("take GPUs with more memory, {}", further_ways(run))};
+    return {fmt::format(
+                "no smaller batch helps, and none of {} fits{}:", fmt::join(advice.too_large, ", "),
+                advice.recomputing_too_large ? ", with activation_checkpointing: full either" : ""),
+            "divide the layers, too (`lockstep plan` looks for layouts that fit), take GPUs with",
+            fmt::format("more memory, {}",
+                        advice.recomputing_too_large ? "or use more GPUs" : further_ways(run))};
   }
   Lines fitting;
   for (const Advice::Change& one : advice.strategies) {
@@ -97,7 +100,7 @@ Lines tried(const OneRun& run, const Advice& advice) {
   }
   return {
       fmt::format("no smaller batch helps; as strategy these fit: {};", fmt::join(fitting, ", ")),
-      further_ways(run)};
+      "`lockstep plan` compares layouts that divide the layers, too"};
 }
 
 Lines lower_batch(const OneRun& run) {

@@ -1,6 +1,7 @@
 #include "rehearsal/measure/strategy_advice.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/trainer/prepare/proposed_strategy.hpp"
 
@@ -29,10 +30,8 @@ void find_needed_memory(Prober& prober, Advice& advice) {
   }
 }
 
-}  // namespace
-
-void try_strategies(Prober& prober, Advice& advice) {
-  find_needed_memory(prober, advice);
+// With each strategy that divides or offloads the model's state.
+std::vector<Variant> divided_variants(const Prober& prober) {
   const Preparation& preparation = prober.rehearsal().run.preparation;
   const Scenario& scenario = *preparation.scenario;
   const std::optional<Object>& own = scenario.trainer->strategy;
@@ -49,6 +48,10 @@ void try_strategies(Prober& prober, Advice& advice) {
       proposed.apply_to(variants.back().scenario);
     }
   }
+  return variants;
+}
+
+void probe_strategies(Prober& prober, const std::vector<Variant>& variants, Advice& advice) {
   prober.probe_each(variants, [&advice](const Variant& variant, const Probe& short_run) {
     if (fits(short_run) && short_run.results->prediction.samples_per_s) {
       const Prediction& prediction = short_run.results->prediction;
@@ -58,6 +61,33 @@ void try_strategies(Prober& prober, Advice& advice) {
       advice.too_large.push_back(variant.text);
     }
   });
+}
+
+bool may_recompute(const OneRun& run) {
+  const Network* const network = run.preparation.network.get();
+  return network != nullptr && network->segments.empty();
+}
+
+}  // namespace
+
+void try_strategies(Prober& prober, Advice& advice) {
+  find_needed_memory(prober, advice);
+  std::vector<Variant> variants = divided_variants(prober);
+  probe_strategies(prober, variants, advice);
+  if (!advice.strategies.empty() || !may_recompute(prober.rehearsal().run)) {
+    return;
+  }
+  for (Variant& variant : variants) {
+    const bool has_more = variant.text.find(" with ") != std::string::npos;
+    variant.text +=
+        has_more ? " and activation_checkpointing: full" : " with activation_checkpointing: full";
+    variant.scenario.model->activation_checkpointing =
+        Placed<ActivationCheckpointing>{ActivationCheckpointing::full, {}};
+  }
+  Advice recomputing;
+  probe_strategies(prober, variants, recomputing);
+  advice.strategies = std::move(recomputing.strategies);
+  advice.recomputing_too_large = advice.strategies.empty() && !recomputing.too_large.empty();
 }
 
 }  // namespace lockstep::cli

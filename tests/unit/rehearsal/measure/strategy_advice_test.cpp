@@ -64,6 +64,32 @@ TEST_CASE("where no batch fits, strategies are tried, and those that fit are nam
   // Nothing leaves room for the context there.
   CHECK(advice.strategies.empty());
   CHECK(fix_of(ran).find("none of {FSDPStrategy: ") != std::string::npos);
+  CHECK(fix_of(ran).find("with activation_checkpointing: full either") != std::string::npos);
+}
+
+TEST_CASE("where activations alone are too large, strategies are tried that recompute them") {
+  // 8 blocks of 16 Mi parameters, each of which keeps 512 MiB of a sample: 4 GiB beside 2.5 GiB of
+  // weights, gradients and moments, on a GPU of 6 GiB. Recomputed, one block's are left.
+  const auto blocks = [](const std::string& strategy, const std::string& recompute) {
+    return "version: 1\ncluster: {preset: dgx-a100, nodes: 1, gpu: {memory: 6 GiB}}\n"
+           "model:\n  input: [1024]\n  loss: MSELoss\n  activation_checkpointing: " +
+           recompute +
+           "\n  layers: [{repeat: 8, layers: [{Cost: {parameters: 16777216, forward: 1 ms, "
+           "backward: 2 ms, activation: 512 MiB}}]}]\noptimizer: AdamW\n"
+           "data: {train: {samples: 64, batch_size: 1}}\nverify: {numerics: false}\n"
+           "trainer: {accelerator: gpu, devices: 8, max_steps: 3, strategy: " +
+           strategy + "}\n";
+  };
+  const Rehearsal ran = advised(blocks("ddp", "none"));
+  const Advice& advice = ran.results.advice;
+  CHECK(advice.largest_batch_size == 0);
+  REQUIRE_FALSE(advice.strategies.empty());
+  for (const Advice::Change& one : advice.strategies) {
+    CHECK(one.text.ends_with(" activation_checkpointing: full"));
+  }
+  CHECK(fix_of(ran).find("lockstep plan") != std::string::npos);
+  const Rehearsal written_down = advised(blocks("fsdp", "full"));
+  CHECK(std::ranges::count(written_down.findings, "LS401", &Finding::code) == 0);
 }
 
 TEST_CASE("a strategy that is proposed fits when it is written down") {
