@@ -66,6 +66,9 @@ struct TrainingPlan {
   /// DDP with find_unused_parameters counts a parameter as used that a backward under no_sync used:
   /// torch before 1.9 and from 2.4 on (pytorch pull requests 54981 and 124193).
   bool counts_use_under_no_sync = true;
+  /// Schedules of pipelines divide gradients by the number of micro-batches unless asked not
+  /// to: torch from 2.7 on (pytorch pull request 144352).
+  bool pipelines_scale_gradients = true;
   /// torch from 1.12 on (pytorch pull request 75157): see PowerSgdOptions.
   bool orthogonalizes_batches_alone = true;
   /// Where a process drives several devices: their outputs come together, and the loss is that of

@@ -16,6 +16,7 @@
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/strategy.hpp"
+#include "model/strategy/torch_feature.hpp"
 #include "model/strategy/trainer_limits.hpp"
 #include "model/strategy/trainer_membership.hpp"
 #include "model/strategy/traits.hpp"
@@ -121,6 +122,9 @@ struct StrategyEntry {
   /// Whether a class may update what is offloaded to host memory, unless an argument lets
   /// any. Null: any may.
   std::function<bool(std::string_view optimizer, const Version& deepspeed)> takes_offloaded{};
+  /// The newest of what its arguments use of torch; nothing: every release has it. Does not throw:
+  /// `make` refuses what cannot be. Null: as nothing.
+  std::function<std::optional<TorchFeature>(const StrategyArguments& arguments)> newest_feature{};
   /// To be proposed where memory is short, from the least to the most division.
   std::vector<DividedState> divided{};
   /// Classes beside `class_name` that make it.

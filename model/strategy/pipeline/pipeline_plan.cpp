@@ -91,10 +91,19 @@ std::vector<int64_t> numbers_in(const std::vector<std::string>& texts) {
   return numbers;
 }
 
+std::vector<std::string> split_argument(const StrategyArguments& arguments) {
+  std::vector<std::string> split = arguments.texts("split");
+  if (arguments.has("split") && split.empty()) {
+    refuse("split takes blocks, parameters, time or a list of layers", "split",
+           "name the first layer of each stage but the first, as in split: [4, 8]");
+  }
+  return split;
+}
+
 }  // namespace
 
 std::optional<int32_t> stages_in_split(const StrategyArguments& arguments) {
-  const std::vector<std::string> split = arguments.texts("split");
+  const std::vector<std::string> split = split_argument(arguments);
   const bool is_list = arguments.has("split") && !rule_named(split);
   return is_list ? std::optional(static_cast<int32_t>(split.size()) + 1) : std::nullopt;
 }
@@ -102,11 +111,11 @@ std::optional<int32_t> stages_in_split(const StrategyArguments& arguments) {
 std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, const Network& network,
                                          int32_t stages, const EndsInBlocks& ends) {
   const bool is_given = arguments.has("split");
-  const std::vector<std::string> split = arguments.texts("split");
+  const std::vector<std::string> split = split_argument(arguments);
   const std::optional<StageSplit> rule = is_given ? rule_named(split) : StageSplit::blocks;
   StageCuts cuts = rule ? cut_into_stages(network, stages, *rule, ends)
                         : cut_before_layers(network, stages, numbers_in(split));
-  if (!cuts.why_not.empty() && !is_given) {
+  if (!cuts.why_not.empty() && !is_given && ends.first == 0 && ends.last == 0) {
     cuts = cut_into_stages(network, stages, StageSplit::parameters);  // a network of single layers
   }
   if (!cuts.why_not.empty()) {
@@ -182,7 +191,8 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
   }
-  pipeline.scales_gradients = arguments.boolean("scale_grads", true);
+  pipeline.scales_gradients = arguments.boolean(
+      "scale_grads", plan.pipelines_scale_gradients || is_asynchronous(pipeline.kind));
   pipeline.loss_on_all_stages = arguments.boolean("loss_on_all_stages", true);
   pipeline.training_loss_on_all_stages =
       arguments.boolean("loss_on_all_stages", !is_asynchronous(pipeline.kind));
@@ -261,6 +271,35 @@ TrainerLimits limits_of(PipelineScheduleKind kind) {
                                name),
                    "use automatic optimization"};
   return limits;
+}
+
+namespace {
+
+// torch/distributed/pipelining/schedules.py of the releases.
+Version release_of(PipelineScheduleKind kind) {
+  switch (kind) {
+    case PipelineScheduleKind::interleaved_zero_bubble:
+    case PipelineScheduleKind::zero_bubble_v: return {2, 6, 0};
+    case PipelineScheduleKind::dual_pipe_v: return {2, 9, 0};
+    default: return {2, 4, 0};
+  }
+}
+
+}  // namespace
+
+std::optional<TorchFeature> pipeline_feature(const StrategyArguments& arguments) {
+  const PipelineScheduleKind kind = schedule_argument(arguments);
+  if (is_asynchronous(kind)) {
+    return std::nullopt;  // none of torch's
+  }
+  const Version release = release_of(kind);
+  const Version scales{2, 7, 0};  // pytorch pull request 144352
+  if (arguments.has("scale_grads") && release < scales) {
+    return TorchFeature{scales, "scale_grads of a pipeline's schedule", "scale_grads"};
+  }
+  return release > Version{2, 4, 0}
+             ? TorchFeature{release, fmt::format("the schedule {}", name_of(kind)), "schedule"}
+             : TorchFeature{release, "torch.distributed.pipelining", ""};
 }
 
 TrainerLimits pipeline_limits(const StrategyArguments& arguments) {

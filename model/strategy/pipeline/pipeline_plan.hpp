@@ -11,6 +11,7 @@
 #include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/sharded/fsdp/fully_shard_options.hpp"
+#include "model/strategy/torch_feature.hpp"
 #include "model/strategy/trainer_limits.hpp"
 #include "model/strategy/trainer_membership.hpp"
 
@@ -81,6 +82,8 @@ std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, i
 /// Of asynchronous schedules; the others have none.
 TrainerLimits limits_of(PipelineScheduleKind kind);
 TrainerLimits pipeline_limits(const StrategyArguments& arguments);
+/// The newest of what a schedule of torch needs. Throws ArgumentProblem.
+std::optional<TorchFeature> pipeline_feature(const StrategyArguments& arguments);
 /// Ranks of one pipeline get the same samples.
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place);
 

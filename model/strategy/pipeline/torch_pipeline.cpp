@@ -142,7 +142,10 @@ std::vector<KnownDifference> TorchPipeline::known_differences() {
     known.push_back(
         {"without scale_grads gradients are the sum over the micro-batches, not the "
          "mean",
-         "set scale_grads: true, or divide the loss or the learning rate"});
+         plan().pipelines_scale_gradients
+             ? "set scale_grads: true, or divide the loss or the learning rate"
+             : "divide the loss or the learning rate, or use torch 2.7 or newer, which scales "
+               "them"});
   }
   return known;
 }

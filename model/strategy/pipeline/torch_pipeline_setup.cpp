@@ -224,6 +224,7 @@ StrategyEntry pipeline_parallel() {
   entry.cut = cut_for_pipeline;
   entry.ideal_bubble = ideal_bubble;
   entry.trainer_limits = pipeline_limits;
+  entry.newest_feature = pipeline_feature;
   return entry;
 }
 

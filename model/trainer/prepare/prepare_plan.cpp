@@ -68,6 +68,7 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   const Version& torch = program.settings.torch;
   plan.orthogonalizes_batches_alone = torch >= Version{1, 12, 0};
   plan.counts_use_under_no_sync = torch < Version{1, 9, 0} || torch >= Version{2, 4, 0};
+  plan.pipelines_scale_gradients = torch >= Version{2, 7, 0};
   plan.deepspeed = deepspeed_release(scenario, program.trainer.lightning);
   const Hook* const main = scenario.program ? scenario.program->find("main") : nullptr;
   plan.is_fitted = main == nullptr ||

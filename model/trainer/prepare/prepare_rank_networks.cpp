@@ -86,6 +86,9 @@ void prepare_cut_on_ranks(Preparation& preparation, const StrategyEntry& entry,
     if (cut && !may_be_cut(preparation, *cut, fmt::format("rank {}: ", rank))) {
       return;
     }
+    if (!cut && program.whole_network == nullptr) {
+      continue;  // its arguments divide no layer: its network is that of all
+    }
     add_network_of(rank, cut ? std::make_shared<const Network>(std::move(cut->network)) : whole,
                    program);
     program.plans_of_ranks.at(rank).whole_network = cut ? whole.get() : nullptr;

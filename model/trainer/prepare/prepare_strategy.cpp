@@ -198,6 +198,23 @@ void check_init_sync(Preparation& preparation, const TrainingProgram& program) {
   }
 }
 
+bool has_its_features(Preparation& preparation, const StrategyEntry& entry,
+                      const TrainingProgram& program) {
+  const std::optional<TorchFeature> newest =
+      entry.newest_feature ? entry.newest_feature(program.strategy_arguments) : std::nullopt;
+  if (!newest || program.settings.torch >= newest->since) {
+    return true;
+  }
+  const std::string since = fmt::format("torch {}.{}", newest->since.major, newest->since.minor);
+  add_problem(
+      preparation, Kind::refused,
+      place_of_argument(*preparation.scenario->trainer->strategy, newest->argument),
+      fmt::format("{} came with {}", newest->name, since),
+      fmt::format("set versions.torch to {}.{} or newer", newest->since.major, newest->since.minor),
+      refused_code);
+  return false;
+}
+
 }  // namespace
 
 bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
@@ -208,6 +225,9 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
     return false;
   }
   check_init_sync(preparation, program);
+  if (!has_its_features(preparation, entry, program)) {
+    return false;
+  }
   if (!try_strategy_of_ranks(preparation, entry, program)) {
     return false;
   }

@@ -128,7 +128,9 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
     not_wanted = "after a restart, the state that ranks hold in parts is not loaded";
   }
   if (!program.plans_of_ranks.empty()) {
-    not_wanted = "ranks freeze different layers";
+    not_wanted = program.arguments_of_ranks.empty()
+                     ? "ranks freeze different layers"
+                     : "ranks have arguments of the strategy by which they cut layers differently";
   }
   const std::string no_reference = why_no_reference(preparation, *program.network);
   const bool wanted = not_wanted.empty();

@@ -118,6 +118,34 @@ TEST_CASE("cuts that cannot be come with those that can") {
   CHECK(ends.remedy == "let them count as fewer blocks, or use fewer stages");
 }
 
+TEST_CASE("what is no cut, and ends that leave a stage nothing, are no default") {
+  CHECK(stop_of({.strategy = "split: {first: 1}", .devices = 2}).message ==
+        "split takes blocks, parameters, time or a list of layers");
+  const Problem ends = stop_of({.strategy = "first_stage_less_blocks: 99", .devices = 2});
+  CHECK(ends.message.find("leave the first or the last") != std::string::npos);
+  CHECK(runs({.strategy = "first_stage_less_blocks: 1", .devices = 2}));
+}
+
+TEST_CASE("a release of torch that lacks a schedule is refused with the one that has it") {
+  const auto refusal = [](const std::string& torch, const std::string& strategy) {
+    std::string text = text_of({.strategy = strategy, .devices = 2});
+    text.replace(0, text.find('\n'), "version: 1\nversions: {torch: '" + torch + "'}");
+    for (const Problem& problem : prepare(scenario_of(text), standard_strategies()).problems) {
+      if (problem.stops()) {
+        return problem.message;
+      }
+    }
+    return std::string();
+  };
+  CHECK(refusal("2.3", "schedule: 1F1B") == "torch.distributed.pipelining came with torch 2.4");
+  CHECK(refusal("2.4", "schedule: 1F1B").empty());
+  CHECK(refusal("2.8", "schedule: DualPipeV, n_microbatches: 4") ==
+        "the schedule DualPipeV came with torch 2.9");
+  CHECK(refusal("2.6", "schedule: 1F1B, scale_grads: true") ==
+        "scale_grads of a pipeline's schedule came with torch 2.7");
+  CHECK(refusal("2.3", "schedule: PipeDream").empty());  // none of torch's
+}
+
 TEST_CASE("batches of other sizes say which size every batch has to have") {
   CHECK(end_of({.strategy = "schedule: GPipe, n_microbatches: 4, pipeline_parallel_size: 2",
                 .batch_size = 6})
