@@ -208,7 +208,7 @@ Lines python_of_state(const Statement* statement, const Finding& finding) {
   if (finding.code == "LS202") {
     return {"work.wait()   # or tensor.record_stream(stream)"};
   }
-  if (finding.code == "LS203") {
+  if (finding.code == "LS203" && !finding.did.empty()) {  // else a thread writes, and no stream
     return {"second_stream.wait_stream(first_stream)"};
   }
   if (finding.code == "LS310") {

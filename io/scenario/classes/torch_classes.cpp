@@ -237,10 +237,11 @@ constexpr auto torch_launchers = std::to_array<ClassRow>({
      "rdzv_endpoint:text"},
     {"horovodrun", "np:int hosts hostfile:text"},
     {"baguarun",
-     "nproc_per_node:int host_list hosts ssh_port:int master_port:int bagua_service_port:int"},
+     "nproc_per_node:int host_list hosts ssh_port:int master_port:int bagua_service_port:int "
+     "enable_bagua_net:bool"},
     {"bagua.distributed.launch",
      "nnodes:int node_rank:int nproc_per_node:int master_addr:text master_port:int "
-     "bagua_service_port:int default_bucket_size:int autotune_level:int"},
+     "bagua_service_port:int default_bucket_size:int autotune_level:int enable_bagua_net:bool"},
     {"srun", "nodes:int ntasks_per_node:int"},
     {"mpirun", "np:int hosts hostfile:text"},
 });

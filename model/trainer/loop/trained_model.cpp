@@ -100,7 +100,12 @@ std::optional<Value> TrainedModel::parameter(std::string_view name) {
   return std::nullopt;
 }
 
+// The forward of the strategy's wrapper is all of training_step, what comes before `forward` in it
+// as well.
 void TrainedModel::tell_changing_weights(std::string_view name) {
+  if (hooks_.current() == "training_step") {
+    return;
+  }
   if (const std::string why = strategy_.weights_change_beside(); !why.empty()) {
     log_.add({"LS203", interpreter_.site(),
               fmt::format("parameter `{}` is read while it may be written: {}", name, why),

@@ -104,6 +104,12 @@ void read_bagua_launcher(Preparation& preparation, const Object& launcher) {
                 "Bagua's autotuning is not modelled: it changes the size of buckets as it runs",
                 "write autotune_level: 0, and set bucket_size_mb of BaguaStrategy");
   }
+  const PlainValue* const net = launcher.find("enable_bagua_net");
+  if (net != nullptr && net->get_if<bool>() != nullptr && *net->get_if<bool>()) {
+    add_problem(preparation, Kind::unsupported, net->place,
+                "Bagua-Net, which sends over several TCP connections, is not modelled",
+                "leave enable_bagua_net out");
+  }
   if (const PlainValue* const size = argument_of_bagua(launcher, "default_bucket_size", number);
       size != nullptr && number < 1) {
     add_problem(preparation, Kind::invalid, size->place,

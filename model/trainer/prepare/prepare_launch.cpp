@@ -124,7 +124,11 @@ void check_size(Preparation& preparation, const Object& launcher) {
                 fmt::format("{} starts {} processes on {} node{}, but the trainer expects {} on {}",
                             launcher.name, started.processes, started.nodes,
                             started.nodes == 1 ? "" : "s", launch.world_size(), launch.nodes),
-                "make devices x num_nodes what the launcher starts", refused_code);
+                preparation.placement.traits.drives_all_devices()
+                    ? "start one process on each node, which drives all its devices "
+                      "(nproc_per_node: 1)"
+                    : "make devices x num_nodes what the launcher starts",
+                refused_code);
   }
 }
 
@@ -289,10 +293,12 @@ void prepare_launcher(Preparation& preparation) {
     if (scenario.launcher->name == "torchrun" && !read_torchrun(preparation, *scenario.launcher)) {
       return;
     }
+    const size_t known = preparation.problems.size();
     if (is_of_bagua(*scenario.launcher)) {
       read_bagua_launcher(preparation, *scenario.launcher);
     }
-    if (launch.is_external() && !needs_horovodrun) {
+    const bool is_readable = preparation.problems.size() == known;
+    if (launch.is_external() && !needs_horovodrun && is_readable) {
       check_size(preparation, *scenario.launcher);
     }
     if (launch.is_external() && !needs_horovodrun && !scenario.is_bare_program()) {

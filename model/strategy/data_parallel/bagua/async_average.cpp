@@ -124,6 +124,7 @@ Program AsyncAverage::forward_begins(Rank& rank, bool training) {
   if (!training) {
     co_return;
   }
+  holds_lock_ = true;
   if (!std::exchange(is_running_, true)) {
     Lane& thread = rank.start_lane(average_again_and_again(rank, shared_));
     thread.is_described_by(*shared_);
@@ -133,6 +134,11 @@ Program AsyncAverage::forward_begins(Rank& rank, bool training) {
   if (serves) {
     rank.fulfil(std::exchange(shared_->served, rank.promise()));
   }
+}
+
+Program AsyncAverage::finish(Rank&) {
+  holds_lock_ = false;
+  co_return;
 }
 
 // True: the thread waits, and has been served.

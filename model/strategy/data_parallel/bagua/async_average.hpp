@@ -26,9 +26,10 @@ class AsyncAverage final : public BaguaExchange {
   Program forward_begins(Rank& rank, bool training) override;
   void begin(Rank&, bool) override {}
   void gradients_ready(Rank&, size_t, Ticket) override {}
-  Program finish(Rank&) override { co_return; }
+  Program finish(Rank&) override;
   Program settle(Rank&) override { co_return; }
   std::vector<Bytes> take_exchanged_bytes() override;
+  bool holds_lock() const override { return holds_lock_; }
 
  private:
   /// Which wait the thread is in. `elsewhere`: one of those that are not described.
@@ -67,6 +68,7 @@ class AsyncAverage final : public BaguaExchange {
   std::shared_ptr<Shared> shared_;
   bool barrier_is_all_reduce_;
   bool is_running_ = false;
+  bool holds_lock_ = false;  ///< from the begin of a forward to the end of its backward
 };
 
 }  // namespace lockstep

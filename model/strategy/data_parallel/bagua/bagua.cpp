@@ -297,7 +297,7 @@ void Bagua::add_place(int64_t steps, int64_t forwards, std::vector<int64_t>& pla
 // (async_model_average.py).
 std::string Bagua::weights_change_beside() const {
   return options_.algorithm == BaguaAlgorithm::async && exchange_ != nullptr && forwards_ > 0 &&
-                 plan().world_size > 1
+                 plan().world_size > 1 && !exchange_->holds_lock()
              ? "the thread that averages weights changes them whenever no forward or backward "
                "holds its lock"
              : "";

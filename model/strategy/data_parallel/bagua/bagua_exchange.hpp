@@ -21,6 +21,8 @@ class BaguaExchange : public GradientExchange {
   virtual void add_place(int64_t /*forwards*/, std::vector<int64_t>& /*place*/) const {}
   virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }
   virtual void leave_out(int64_t /*forwards*/) {}
+  /// Whether training holds the lock of a thread that would change the weights.
+  virtual bool holds_lock() const { return false; }
   /// The fit ends: frees what it has.
   virtual Program end(Rank& rank) = 0;
 };
