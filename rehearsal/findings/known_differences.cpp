@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "model/strategy/exchange/first_weights.hpp"
+#include "rehearsal/run/servers.hpp"
 
 namespace lockstep::cli {
 
@@ -62,13 +64,39 @@ std::string designed_difference(const OneRun& run) {
   return designed != told.end() && all_finite(run) ? designed->cause : "";
 }
 
+namespace {
+
+/// Workers of a parameter server that end with weights of different age: each has those of its last
+/// pull.
+enum class WorkersEnd : uint8_t { alike, others_before_rank_zero, rank_zero_before_others };
+
+WorkersEnd end_of_workers(const OneRun& run) {
+  const RankSet servers = servers_of(run);
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
+  std::set<int64_t> steps;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (!servers.contains(static_cast<int32_t>(rank))) {
+      steps.insert(ranks[rank].steps);
+    }
+  }
+  if (servers.empty() || steps.size() < 2) {
+    return WorkersEnd::alike;
+  }
+  return ranks.front().steps == *steps.rbegin() ? WorkersEnd::others_before_rank_zero
+                                                : WorkersEnd::rank_zero_before_others;
+}
+
+}  // namespace
+
 bool replicas_differ_by_design(const OneRun& run) {
   const std::vector<KnownDifference> told = differences_of(run);
   const auto has = [&](DifferenceKind kind) {
     return std::ranges::count(told, kind, &KnownDifference::kind) > 0;
   };
   return has(DifferenceKind::of_replicas_for_good) ||
-         (has(DifferenceKind::of_replicas_for_now) && all_finite(run));
+         ((has(DifferenceKind::of_replicas_for_now) ||
+           end_of_workers(run) == WorkersEnd::others_before_rank_zero) &&
+          all_finite(run));
 }
 
 bool replicas_have_weights_of_their_own(const OneRun& run) {
@@ -98,6 +126,12 @@ void tell_differences_of_replicas(const OneRun& run, Finding& finding) {
   std::vector<KnownDifference> told = differences_of(run);
   std::erase_if(
       told, [](const KnownDifference& known) { return known.kind != DifferenceKind::of_replicas; });
+  if (end_of_workers(run) == WorkersEnd::rank_zero_before_others) {
+    told.push_back(
+        {"rank 0, which saves, has ended before other workers: it has the weights of its "
+         "last pull, and servers have updated them since",
+         "give every worker the same number of batches"});
+  }
   tell(told, finding);
 }
 

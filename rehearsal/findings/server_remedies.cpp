@@ -63,6 +63,11 @@ std::string without_lost_worker(const OneRun& run) {
 }
 
 std::vector<std::string> fix_of(const OneRun& run, const Finding& finding) {
+  if (finding.code == "LS106" && arguments_of(run).text("mode", "sync") == "sync") {
+    return {"a worker with fewer batches goes on to the collective of the workers, and the",
+            "others wait for its gradient: give every worker the same number of batches, take",
+            "mode: async, or leave the collective out (enable_checkpointing: false)"};
+  }
   if (finding.code == "LS106") {
     return {"a worker whose gradient waits for others never reaches the collective of the workers:",
             "let every gradient be answered (mode: sync or async), or leave the collective out"};
