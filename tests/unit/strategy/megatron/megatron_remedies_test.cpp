@@ -189,4 +189,11 @@ TEST_CASE("experts and their ranks that do not divide are said with what would d
   CHECK(runs(set));
 }
 
+TEST_CASE("an argument of NeMo's class that is not modelled is refused by its name") {
+  const Problem stop = stop_of({.strategy = "use_tp_pp_dp_mapping: true, micro_batch_size: 2, "
+                                            "global_batch_size: 8"});
+  CHECK(stop.kind == Problem::Kind::unsupported);
+  CHECK(stop.message.find("use_tp_pp_dp_mapping") != std::string::npos);
+}
+
 }  // namespace megatron_remedies_test
