@@ -39,6 +39,9 @@ std::string shares_of_step(const Rehearsal& rehearsal) {
                        plural(results.devices / preparation.data_parallel_size, "device"),
                        plural(preparation.data_parallel_size, "replica"));
   }
+  if (!preparation.placement.traits.divides_samples && results.devices > 1) {
+    return fmt::format("the layers are divided among {}", plural(results.devices, "device"));
+  }
   const bool has_servers = servers_of(rehearsal.run).size() > 0;
   return fmt::format("{} per device x {}", *results.device_batch_size,
                      has_servers ? plural(preparation.data_parallel_size, "worker")

@@ -49,11 +49,12 @@ struct StrategyTraits {
   /// Its processes wrap the model in DistributedDataParallel, whose arguments have Lightning's
   /// defaults.
   bool wraps_in_ddp = false;
-  bool needs_gpu = false;      ///< Lightning refuses it without GPUs of CUDA
-  bool drives_xla = false;     ///< of TPUs, which no other strategy can use
-  bool one_node = false;       ///< it never leaves its node
-  bool clips_by_norm = true;   ///< by `gradient_clip_val` of the Trainer
-  bool clips_by_value = true;  ///< by `gradient_clip_algorithm: value`
+  bool needs_gpu = false;       ///< Lightning refuses it without GPUs of CUDA
+  bool drives_xla = false;      ///< of TPUs, which no other strategy can use
+  bool one_node = false;        ///< it never leaves its node
+  bool divides_samples = true;  ///< among the devices of a process; else its layers are
+  bool clips_by_norm = true;    ///< by `gradient_clip_val` of the Trainer
+  bool clips_by_value = true;   ///< by `gradient_clip_algorithm: value`
   ManualClipping manual_clipping = ManualClipping::clips;
   StatisticsSharing statistics = StatisticsSharing::not_modelled;
   /// Its engine counts micro-batches and divides the loss by them, whatever Lightning does beside.

@@ -144,7 +144,9 @@ Results configuration_of(const OneRun& run) {
   const int64_t batch = loader->batch_size->value;
   const int64_t accumulated =
       scenario.trainer ? value_or(scenario.trainer->accumulate_grad_batches, int64_t{1}) : 1;
-  const int64_t parts = preparation.options.devices_per_rank;
+  // Where layers are divided among the devices of a process, each of them sees all samples.
+  const bool divides_samples = preparation.placement.traits.divides_samples;
+  const int64_t parts = divides_samples ? preparation.options.devices_per_rank : 1;
   results.device_batch_size = (batch + parts - 1) / parts;
   results.effective_batch_size =
       (Bytes(batch) * preparation.gradients_of_update * std::max<int64_t>(1, accumulated)).count();

@@ -255,7 +255,8 @@ StrategyEntry naive_model_parallel() {
   StrategyEntry entry;
   entry.name = "naive_model_parallel";
   entry.class_name = "NaiveModelParallelStrategy";
-  entry.traits = {.layout = ProcessLayout::one_for_all_devices, .one_node = true};
+  entry.traits = {
+      .layout = ProcessLayout::one_for_all_devices, .one_node = true, .divides_samples = false};
   entry.arguments = {
       {"split", "", "null",
        "blocks, parameters or time; or the layers that begin the later devices",

@@ -18,13 +18,18 @@ struct Hardware {
   Version since{};
   Version until{99, 0, 0};  ///< the first that has it not in the package itself
   std::string_view gone{};
-  std::string_view has{};  ///< of what machines here have none
+  std::string_view has{};      ///< of what machines here have none
+  std::string_view cluster{};  ///< a preset with it
 };
 
 // accelerators/*.py and accelerator_connector.py of 1.4.9 to 2.6.0. From 2.1 on TPUs are driven by
 // XLAAccelerator.
 constexpr auto all_hardware = std::to_array<Hardware>({
-    {.name = "tpu", .plural = "TPUs", .class_name = "TPUAccelerator", .has = "a TPU"},
+    {.name = "tpu",
+     .plural = "TPUs",
+     .class_name = "TPUAccelerator",
+     .has = "a TPU",
+     .cluster = "tpu-v3-8"},
     {.name = "ipu",
      .plural = "IPUs",
      .class_name = "IPUAccelerator",
@@ -43,7 +48,8 @@ constexpr auto all_hardware = std::to_array<Hardware>({
      .plural = "MPS",
      .class_name = "MPSAccelerator",
      .since = v1_7,
-     .has = "a GPU of Apple"},
+     .has = "a GPU of Apple",
+     .cluster = "apple-m2-ultra"},
 });
 
 const char* words_of_machine(DeviceType machine) {
@@ -56,15 +62,21 @@ const char* words_of_machine(DeviceType machine) {
   return "";
 }
 
-const char* remedy_on(DeviceType machine) {
+const char* accelerator_of(DeviceType machine) {
   switch (machine) {
-    case DeviceType::cpu: return "use accelerator: cpu, or a cluster that has it";
-    case DeviceType::cuda:
-      return "use gpu or cpu, or a cluster that has it, such as tpu-v3-8 or apple-m2-ultra";
-    case DeviceType::tpu: return "use accelerator: tpu, or a cluster that has it";
-    case DeviceType::mps: return "use accelerator: mps, or a cluster that has it";
+    case DeviceType::cpu: return "accelerator: cpu";
+    case DeviceType::cuda: return "accelerator: gpu or cpu";
+    case DeviceType::tpu: return "accelerator: tpu";
+    case DeviceType::mps: return "accelerator: mps or cpu";
   }
   return "";
+}
+
+std::string remedy_on(DeviceType machine, std::string_view cluster) {
+  return cluster.empty()
+             ? fmt::format("use {}: no cluster of a scenario can have it", accelerator_of(machine))
+             : fmt::format("use {}, or a cluster that has it, such as {}", accelerator_of(machine),
+                           cluster);
 }
 
 std::string not_available(const Hardware& hardware, const Version& lightning, DeviceType machine) {
@@ -120,7 +132,8 @@ std::optional<AcceleratorRefusal> refusal_of_accelerator(std::string_view asked,
     if (machine == DeviceType::cuda || machine == DeviceType::cpu || is_apple) {
       return std::nullopt;
     }
-    return AcceleratorRefusal{refusal_of_gpu(asked, lightning, machine), remedy_on(machine)};
+    return AcceleratorRefusal{refusal_of_gpu(asked, lightning, machine),
+                              remedy_on(machine, "dgx-a100")};
   }
   const auto* const known = std::ranges::find(all_hardware, asked, &Hardware::name);
   if (known == all_hardware.end()) {
@@ -131,17 +144,20 @@ std::optional<AcceleratorRefusal> refusal_of_accelerator(std::string_view asked,
   if (lightning < known->since) {
     return AcceleratorRefusal{fmt::format("`accelerator: {}` came with Lightning {}", asked,
                                           text_of_version(known->since)),
-                              remedy_on(machine)};
+                              fmt::format("set versions.lightning to {} or newer, or use {}",
+                                          text_of_version(known->since),
+                                          machine == DeviceType::cuda ? "gpu or cpu" : "cpu")};
   }
   if (lightning >= known->until) {
     return AcceleratorRefusal{fmt::format("Lightning {} has no accelerator `{}`: {}",
                                           text_of_version(lightning), asked, known->gone),
-                              remedy_on(machine)};
+                              remedy_on(machine, known->cluster)};
   }
   if (type_named(asked) == machine) {
     return std::nullopt;
   }
-  return AcceleratorRefusal{not_available(*known, lightning, machine), remedy_on(machine)};
+  return AcceleratorRefusal{not_available(*known, lightning, machine),
+                            remedy_on(machine, known->cluster)};
 }
 
 namespace {

@@ -149,4 +149,16 @@ TEST_CASE("auto takes a GPU that is there, before 1.6 where a number is given") 
   CHECK_FALSE(cpu("2.6.0", ""));
 }
 
+TEST_CASE("a remedy names what has the accelerator, or says that nothing has") {
+  const auto remedy = [](const char* asked, Version lightning, DeviceType machine) {
+    return refusal_of_accelerator(asked, lightning, machine).value().remedy;
+  };
+  CHECK(remedy("tpu", {2, 6, 0}, DeviceType::cuda) ==
+        "use accelerator: gpu or cpu, or a cluster that has it, such as tpu-v3-8");
+  CHECK(remedy("hpu", {2, 0, 9}, DeviceType::cuda) ==
+        "use accelerator: gpu or cpu: no cluster of a scenario can have it");
+  CHECK(remedy("mps", {1, 6, 5}, DeviceType::mps) ==
+        "set versions.lightning to 1.7 or newer, or use cpu");
+}
+
 }  // namespace accelerator_choice_test
