@@ -21,30 +21,44 @@ namespace {
 
 using Phase = PeakMoment::Phase;
 
-bool is_one_of(SiteId site, std::span<const std::string_view> names) {
-  return std::ranges::any_of(names, [site](auto name) { return site == site_id(name); });
+// Known when this is compiled: it is asked for every row of a journal.
+template <size_t count>
+constexpr std::array<SiteId, count> sites_named(const std::array<std::string_view, count>& names) {
+  std::array<SiteId, count> sites{};
+  std::ranges::transform(names, sites.begin(), [](auto name) { return site_id(name); });
+  return sites;
+}
+
+bool is_one_of(SiteId site, std::span<const SiteId> sites) {
+  return std::ranges::find(sites, site) != sites.end();
 }
 
 bool is_of_checkpoint(SiteId site) {
-  static constexpr std::array names = {
-      fsdp_sites::gather_state,        fsdp_sites::gather_optimizer,
-      fsdp_sites::exchange_plans,      fsdp2_sites::gather_state,
-      fsdp2_sites::exchange_plans,     fully_sharded_sites::gather_state,
-      fairscale_sites::send_optimizer, zero_redundancy_sites::send_optimizer,
-      deepspeed_sites::gather_state,   tensor_sites::gather_state,
-  };
-  return is_one_of(site, names);
+  static constexpr auto sites = sites_named(std::to_array<std::string_view>({
+      fsdp_sites::gather_state,
+      fsdp_sites::gather_optimizer,
+      fsdp_sites::exchange_plans,
+      fsdp2_sites::gather_state,
+      fsdp2_sites::exchange_plans,
+      fully_sharded_sites::gather_state,
+      fairscale_sites::send_optimizer,
+      zero_redundancy_sites::send_optimizer,
+      deepspeed_sites::gather_state,
+      tensor_sites::gather_state,
+  }));
+  return is_one_of(site, sites);
 }
 
 bool is_of_backward(SiteId site) {
-  static constexpr std::array names = {replica_sites::recompute, replica_sites::layer_backward,
-                                       replica_sites::loss_backward};
-  return is_one_of(site, names);
+  static constexpr auto sites = sites_named(std::to_array<std::string_view>(
+      {replica_sites::recompute, replica_sites::layer_backward, replica_sites::loss_backward}));
+  return is_one_of(site, sites);
 }
 
 bool is_of_forward(SiteId site) {
-  static constexpr std::array names = {replica_sites::layer_forward, replica_sites::loss_forward};
-  return is_one_of(site, names);
+  static constexpr auto sites = sites_named(
+      std::to_array<std::string_view>({replica_sites::layer_forward, replica_sites::loss_forward}));
+  return is_one_of(site, sites);
 }
 
 /// What a row says by itself. Marks of steps and batches say what is over and what begins.
