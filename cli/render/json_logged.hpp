@@ -17,8 +17,8 @@ Json checkpoints_json(const ByRank<RankLog>& ranks);
 /// By rank, a list for each optimizer.
 Json learning_rates_json(const ByRank<RankLog>& ranks);
 /// Values in loggers and progress bars, with ranks that agree grouped together.
-/// Only rank 0's loggers write, and only its progress bar is shown. `logged`: of losses that are
-/// not computed nothing is told but their keys.
+/// Only rank 0's loggers write, and only its progress bar is shown. `logged`: losses that are not
+/// computed have keys without values.
 Json loggers_json(const ByRank<RankLog>& ranks, const std::vector<GlobalMetric>& logged);
 /// Null for a loss that is not computed.
 Json value_json(const std::vector<GlobalMetric>& logged, const std::string& key, double value);
