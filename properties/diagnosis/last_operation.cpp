@@ -67,11 +67,13 @@ std::string raised_text(std::string_view message) {
   return fmt::format("raised '{}'", line);
 }
 
-std::string lost_text(const RunResult& run, int32_t rank) {
+std::string lost_text(const RunResult& run, int32_t rank, int64_t ranks) {
   const LastOperation last = last_operation(*run.journal, rank);
+  const char* const was = ranks == 1 ? "was" : "were";
+  const char* const its = ranks == 1 ? "its" : "their";
   std::string text = last.count == 0
-                         ? "was lost before its first operation"
-                         : fmt::format("was lost after its operation {}{}{}", last.count,
+                         ? fmt::format("{} lost before {} first operation", was, its)
+                         : fmt::format("{} lost after {} operation {}{}{}", was, its, last.count,
                                        last.name.empty() ? "" : ", ", last.name);
   const auto at = static_cast<size_t>(rank);
   const bool says_why =

@@ -20,7 +20,8 @@ LastOperation last_operation(const Journal& journal, int32_t rank);
 /// scenario: its lines are joined, so that no message breaks the layout of a finding.
 std::string raised_text(std::string_view message);
 
-/// "was lost after its operation 7, all_reduce": `call: 8` of a lost_rank repeats it.
-std::string lost_text(const RunResult& run, int32_t rank);
+/// "was lost after its operation 7, all_reduce": `call: 8` of a lost_rank repeats it. Of several
+/// `ranks`, which all did the same: "were lost after their operation 7, all_reduce".
+std::string lost_text(const RunResult& run, int32_t rank, int64_t ranks = 1);
 
 }  // namespace lockstep

@@ -27,11 +27,11 @@ std::string operation_text(const Journal& journal, int32_t rank, const Call& cal
   return text;
 }
 
-std::string end_text(const RunResult& run, int32_t rank) {
+std::string end_text(const RunResult& run, int32_t rank, int64_t ranks = 1) {
   switch (end_of_rank(run, rank)) {
     case RankEnd::Kind::finished: return "ends";
     case RankEnd::Kind::raised: return raised_text(run.ends[static_cast<size_t>(rank)].message);
-    case RankEnd::Kind::lost: return lost_text(run, rank);
+    case RankEnd::Kind::lost: return lost_text(run, rank, ranks);
     case RankEnd::Kind::stuck:
     case RankEnd::Kind::failed: return "waits elsewhere";
   }
@@ -85,7 +85,7 @@ std::vector<RankAction> actions(const RunResult& run, const Divergence& divergen
       by_end[{end_text(run, rank), site_of_end(run, rank)}].add(rank);
     }
     for (const auto& [end, ranks] : by_end) {
-      did.push_back({ranks, 0, end.first, end.second});
+      did.push_back({ranks, 0, end_text(run, ranks.first(), ranks.size()), end.second});
     }
   }
   return did;
@@ -122,7 +122,8 @@ std::string title_of(const RunResult& run, const Divergence& d) {
             : fmt::format("{} {} {}", callers, verb(d.callers, "call"), operation);
   switch (d.repair) {
     case Repair::keep_rank:
-      return fmt::format("{}: {} {}", begin, lackers, end_text(run, d.lackers.first()));
+      return fmt::format("{}: {} {}", begin, lackers,
+                         end_text(run, d.lackers.first(), d.lackers.size()));
     case Repair::add_calls:
       if (const std::string batches = batches_of(run.journal->sites, d.decision);
           !batches.empty()) {
@@ -232,7 +233,7 @@ Why why_of(const RunResult& run, const Divergence& d) {
   if (d.repair == Repair::keep_rank) {
     const int32_t rank = d.lackers.first();
     const SiteId site = site_of_end(run, rank);
-    return {fmt::format("{} {}{}", d.lackers.phrase(), end_text(run, rank),
+    return {fmt::format("{} {}{}", d.lackers.phrase(), end_text(run, rank, d.lackers.size()),
                         site == no_site ? "" : " at " + run.journal->sites.place(site)),
             site,
             {}};

@@ -36,10 +36,11 @@ std::string code_of_circle(const OperationTable& table, const std::vector<size_t
   return groups.size() > 1 ? "LS106" : "LS103";
 }
 
-std::string reason_of_end(const RunResult& run, int32_t rank, const Operation* waiter) {
+std::string reason_of_end(const RunResult& run, const RankSet& ranks, const Operation* waiter) {
+  const int32_t rank = ranks.first();
   switch (end_of_rank(run, rank)) {
     case RankEnd::Kind::raised: return raised_text(run.ends[static_cast<size_t>(rank)].message);
-    case RankEnd::Kind::lost: return lost_text(run, rank);
+    case RankEnd::Kind::lost: return lost_text(run, rank, ranks.size());
     default: break;
   }
   if (waiter == nullptr) {
@@ -103,14 +104,17 @@ Finding lost_message(const RunResult& run, const OperationTable& table, const Ru
   }
   if (!lost.empty()) {
     // A process that is killed in the middle of an exchange leaves it so.
-    Finding finding = wait_findings.missing(lost, waiters, lost_text(run, lost.first()));
+    Finding finding =
+        wait_findings.missing(lost, waiters, lost_text(run, lost.first(), lost.size()));
     finding.fix = {"fix what ended the rank; make sure that an error on one rank stops all ranks"};
     return finding;
   }
   if (without.empty()) {
     Finding finding =
         wait_findings.missing(RankSet{operation.rank}, waiters,
-                              "has called it like all others, but it does not complete");
+                              is_point_to_point(operation.row.kind)
+                                  ? "has called it, but it does not complete"
+                                  : "has called it like all others, but it does not complete");
     finding.fix = {"check the arguments: sizes and splits must agree on all ranks"};
     if (run.times_measured) {
       finding.fix.insert(finding.fix.begin(),
@@ -130,8 +134,7 @@ Finding missing_lane(const RunResult& run, const OperationTable& table,
   const size_t waiting =
       waiters.empty() ? OperationTable::none : graph.nodes()[waiters.front()].operation;
   const Operation* operation = waiting == OperationTable::none ? nullptr : &table[waiting];
-  Finding finding =
-      wait_findings.missing(ranks, waiters, reason_of_end(run, ranks.first(), operation));
+  Finding finding = wait_findings.missing(ranks, waiters, reason_of_end(run, ranks, operation));
   if (end_of_rank(run, ranks.first()) == RankEnd::Kind::lost) {
     finding.sites.push_back({last_operation(*run.journal, ranks.first()).site, SiteRole::exception,
                              fmt::format("the last operation of {}", ranks.phrase())});

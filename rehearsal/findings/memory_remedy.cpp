@@ -100,7 +100,7 @@ Lines tried(const OneRun& run, const Advice& advice) {
   }
   return {
       fmt::format("no smaller batch helps; as strategy these fit: {};", fmt::join(fitting, ", ")),
-      "`lockstep plan` compares layouts that divide the layers, too"};
+      fmt::format("{}; `lockstep plan` compares layouts that divide layers", further_ways(run))};
 }
 
 Lines lower_batch(const OneRun& run) {

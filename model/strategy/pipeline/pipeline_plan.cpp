@@ -93,7 +93,9 @@ std::vector<int64_t> numbers_in(const std::vector<std::string>& texts) {
 
 std::vector<std::string> split_argument(const StrategyArguments& arguments) {
   std::vector<std::string> split = arguments.texts("split");
-  if (arguments.has("split") && split.empty()) {
+  const bool is_map = std::ranges::any_of(
+      arguments.all(), [](const auto& one) { return one.first.starts_with("split."); });
+  if (is_map || (arguments.has("split") && split.empty())) {
     refuse("split takes blocks, parameters, time or a list of layers", "split",
            "name the first layer of each stage but the first, as in split: [4, 8]");
   }

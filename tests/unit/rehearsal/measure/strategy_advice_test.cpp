@@ -69,9 +69,9 @@ TEST_CASE("where no batch fits, strategies are tried, and those that fit are nam
 
 TEST_CASE("where activations alone are too large, strategies are tried that recompute them") {
   // 8 blocks of 16 Mi parameters, each of which keeps 512 MiB of a sample: 4 GiB beside 2.5 GiB of
-  // weights, gradients and moments, on a GPU of 6 GiB. Recomputed, one block's are left.
+  // weights, gradients and moments, on a GPU of 5 GiB. Recomputed, one block's are left.
   const auto blocks = [](const std::string& strategy, const std::string& recompute) {
-    return "version: 1\ncluster: {preset: dgx-a100, nodes: 1, gpu: {memory: 6 GiB}}\n"
+    return "version: 1\ncluster: {preset: dgx-a100, nodes: 1, gpu: {memory: 5 GiB}}\n"
            "model:\n  input: [1024]\n  loss: MSELoss\n  activation_checkpointing: " +
            recompute +
            "\n  layers: [{repeat: 8, layers: [{Cost: {parameters: 16777216, forward: 1 ms, "

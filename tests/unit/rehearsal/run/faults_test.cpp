@@ -68,6 +68,19 @@ TEST_CASE("at epoch N is the beginning of that epoch, at step N that of its firs
   CHECK(steps_of(training("{signal: {rank: 1, name: SIGKILL, at: step 2}}"), 1) == 2);
 }
 
+TEST_CASE("the ranks of a lost node are said to be several") {
+  const std::string text =
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 2}\n"
+      "model: {layers: [{Linear: [4, 2]}], input: [4]}\ndata: {batch_size: 4, train: {samples: "
+      "64}}\n"
+      "trainer: {devices: 2, num_nodes: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}\n"
+      "faults: [{lost_node: {node: 1, at: step 1}}]\n";
+  const Rehearsal ran = std::move(rehearsed(text).front().result);
+  REQUIRE_FALSE(ran.findings.empty());
+  const Finding& finding = ran.findings.front();
+  CHECK(finding.title.find("ranks 2-3 were lost after their operation") != std::string::npos);
+}
+
 TEST_CASE("a rank is lost before the operation that is named, and the finding names the last one") {
   const Rehearsal ran = sum_of_two("{lost_rank: {rank: 1, call: 2}}", 2);
   CHECK(ran.hung);
