@@ -13,6 +13,7 @@
 #include "model/trainer/framework/compared_strategies.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/framework/precision_choice.hpp"
+#include "model/trainer/prepare/compared_launch.hpp"
 #include "model/trainer/prepare/prepare.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/proposed_strategy.hpp"
@@ -49,6 +50,21 @@ std::vector<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
+// "horovod by horovodrun, Adasum": behind the strategy, in front of what else the label says of it.
+std::string label_by(const std::string& label, const std::string& launcher) {
+  const size_t comma = label.starts_with("{") ? std::string::npos : label.find(", ");
+  const size_t end = std::min(comma, label.size());
+  return label.substr(0, end) + " by " + launcher + label.substr(end);
+}
+
+bool is_called(const KnownStrategy& known, const std::string& text) {
+  return std::ranges::any_of(std::initializer_list<std::string>{known.name, known.compared.label},
+                             [&text](const std::string& label) {
+                               return text == label || text == label_by(label, "horovodrun") ||
+                                      text == label_by(label, "Lightning");
+                             });
+}
+
 // The names of the table may hold commas ("fsdp by blocks, hybrid"): the longest counts. What is
 // none of them is a strategy as a scenario writes it.
 std::vector<ComparedStrategy> named_in(const std::string& list,
@@ -61,9 +77,8 @@ std::vector<ComparedStrategy> named_in(const std::string& list,
     end = begin + 1;
     for (size_t behind = begin; behind < parts.size(); ++behind) {
       text += (text.empty() ? "" : ", ") + parts[behind];
-      const auto row = std::ranges::find_if(known, [&text](const KnownStrategy& one) {
-        return one.name == text || one.compared.label == text;
-      });
+      const auto row = std::ranges::find_if(
+          known, [&text](const KnownStrategy& one) { return is_called(one, text); });
       if (row != known.end()) {
         found = &*row;
         end = behind + 1;
@@ -99,39 +114,51 @@ void take_optimizer(const Scenario& scenario, const Version& lightning,
   }
 }
 
-// For the devices, the batches and the precision of the case as it is.
-std::vector<KnownStrategy> all_for(const CaseSource& source) {
-  std::vector<KnownStrategy> all;
-  const Collected collected = collect(source);
-  for (const Job& job : collected.jobs) {
+/// The case as it is written.
+struct WrittenCase {
+  std::shared_ptr<const Scenario> scenario;  ///< null: there is none with a trainer
+  Placement placement{};
+};
+
+WrittenCase written_case(const CaseSource& source) {
+  for (const Job& job : collect(source).jobs) {
     if (job.asked && job.scenario->trainer) {
-      const Placement& placement = prepare(*job.scenario, strategies()).placement;
-      const PrecisionChoice& precision = placement.precision;
-      const bool is_mixed = precision.parameters != precision.activations;
-      ComparedTraining training;
-      training.lightning = placement.lightning;
-      training.device = placement.cpu ? DeviceType::cpu : placement.device;
-      training.devices = std::ssize(placement.devices);
-      training.nodes = placement.nodes;
-      const std::optional<DataSpec>& data = job.scenario->data;
-      const LoaderSpec* loader = data && !data->train.empty() ? &data->train.front() : nullptr;
-      training.batch_size = loader == nullptr ? 0 : value_or(loader->batch_size, int64_t{1});
-      training.narrow = is_mixed ? name_of(precision.activations) : "";
-      for (const ComparedStrategy& strategy : strategies_to_compare(training)) {
-        all.push_back({strategy.label, strategy});
-        take_optimizer(*job.scenario, placement.lightning, all.back().compared);
-      }
-      return all;
+      return {job.scenario, prepare(*job.scenario, strategies()).placement};
     }
   }
-  for (const ComparedStrategy& strategy : strategies_to_compare({})) {
+  return {};
+}
+
+// For the devices, the batches and the precision of the case as it is.
+std::vector<KnownStrategy> all_for(const WrittenCase& written) {
+  std::vector<KnownStrategy> all;
+  if (!written.scenario) {
+    for (const ComparedStrategy& strategy : strategies_to_compare({})) {
+      all.push_back({strategy.label, strategy});
+    }
+    return all;
+  }
+  const Placement& placement = written.placement;
+  const PrecisionChoice& precision = placement.precision;
+  const bool is_mixed = precision.parameters != precision.activations;
+  ComparedTraining training;
+  training.lightning = placement.lightning;
+  training.device = placement.cpu ? DeviceType::cpu : placement.device;
+  training.devices = std::ssize(placement.devices);
+  training.nodes = placement.nodes;
+  const std::optional<DataSpec>& data = written.scenario->data;
+  const LoaderSpec* loader = data && !data->train.empty() ? &data->train.front() : nullptr;
+  training.batch_size = loader == nullptr ? 0 : value_or(loader->batch_size, int64_t{1});
+  training.narrow = is_mixed ? name_of(precision.activations) : "";
+  for (const ComparedStrategy& strategy : strategies_to_compare(training)) {
     all.push_back({strategy.label, strategy});
+    take_optimizer(*written.scenario, placement.lightning, all.back().compared);
   }
   return all;
 }
 
-std::vector<ComparedStrategy> asked_for(const std::string& strategies, const CaseSource& source) {
-  const std::vector<KnownStrategy> known = all_for(source);
+std::vector<ComparedStrategy> asked_for(const std::string& strategies, const WrittenCase& written) {
+  const std::vector<KnownStrategy> known = all_for(written);
   if (strategies != "all") {
     return named_in(strategies, known);
   }
@@ -148,6 +175,7 @@ Answer wrong_use(const std::string& message) {
 struct StrategyJobs {
   std::vector<Job> jobs;
   std::vector<std::string> notes;  ///< by job; empty: nothing but the strategy is another
+  std::vector<ComparedLaunch> launches;
   std::optional<Answer> wrong{};
 };
 
@@ -175,7 +203,20 @@ OlderPrecision older_precision(const Scenario& scenario) {
                   older, asked)};
 }
 
-StrategyJobs jobs_of(const Request& request, const CaseSource& source,
+// "by Lightning: --set launcher=lightning --set trainer.devices=8"
+std::string launch_text(const ComparedLaunch& launch) {
+  if (launch.by.empty()) {
+    return "";
+  }
+  std::string text = fmt::format("by {}:", launch.by);
+  for (const std::string& setting : launch.settings) {
+    const bool is_quoted = setting.find(' ') != std::string::npos;
+    text += is_quoted ? fmt::format(" --set '{}'", setting) : " --set " + setting;
+  }
+  return text;
+}
+
+StrategyJobs jobs_of(const Request& request, const CaseSource& source, const WrittenCase& written,
                      const std::vector<ComparedStrategy>& compared) {
   StrategyJobs made;
   for (const ComparedStrategy& strategy : compared) {
@@ -200,14 +241,22 @@ StrategyJobs jobs_of(const Request& request, const CaseSource& source,
       made.wrong = wrong_use("--strategies needs a scenario with a trainer");
       return made;
     }
-    OlderPrecision older = older_precision(*collected.jobs.front().scenario);
+    const Scenario& scenario = *collected.jobs.front().scenario;
+    OlderPrecision older = older_precision(scenario);
+    ComparedLaunch launch =
+        launch_to_compare(scenario, prepare(scenario, strategies()).placement, written.placement);
+    std::vector<std::string> further = launch.settings;
     if (!older.setting.empty()) {
-      with_strategy.set.push_back(older.setting);
+      further.push_back(older.setting);
+    }
+    if (!further.empty()) {
+      with_strategy.set.insert(with_strategy.set.end(), further.begin(), further.end());
       collected = collect(with_strategy);
       std::erase_if(collected.jobs, [](const Job& job) { return !job.asked; });
-      ensure(collected.jobs.size() == 1, "the same case, written as another release takes it");
+      ensure(collected.jobs.size() == 1, "the same case, as another strategy takes it");
     }
     made.notes.push_back(std::move(older.note));
+    made.launches.push_back(std::move(launch));
     made.jobs.push_back(std::move(collected.jobs.front()));
   }
   return made;
@@ -218,11 +267,12 @@ StrategyJobs jobs_of(const Request& request, const CaseSource& source,
 Answer compare_strategies(const Request& request, const RehearseRequest& how, Judges judges,
                           const Style& style) {
   const CaseSource source = source_of(request, request.arguments.front());
-  const std::vector<ComparedStrategy> compared = asked_for(request.strategies, source);
+  const WrittenCase written = written_case(source);
+  const std::vector<ComparedStrategy> compared = asked_for(request.strategies, written);
   if (compared.empty()) {
     return wrong_use("--strategies takes names, or all");
   }
-  StrategyJobs made = jobs_of(request, source, compared);
+  StrategyJobs made = jobs_of(request, source, written, compared);
   if (made.wrong) {
     return std::move(*made.wrong);
   }
@@ -241,7 +291,14 @@ Answer compare_strategies(const Request& request, const RehearseRequest& how, Ju
       result.problems.push_back(
           {Problem::Kind::note, result.scenario->trainer->precision->place, note});
     }
-    rows.push_back({compared[index].label, &result, note});
+    const ComparedLaunch& launch = made.launches[index];
+    const std::string& label = compared[index].label;
+    rows.push_back(
+        {launch.by.empty() ? label : label_by(label, launch.by), &result, note, launch_text(launch)});
+    if (!launch.by.empty()) {
+      result.problems.push_back({Problem::Kind::note, result.scenario->launcher->place,
+                                 "for the same processes " + launch_text(launch)});
+    }
     results.push_back(&result);
   }
   answer.text = request.format == Format::json

@@ -123,6 +123,28 @@ std::string in_place_of_figures(const Columns& line, size_t name_width, size_t l
   return text;
 }
 
+std::string below_the_table(const std::string& whole, size_t line_width) {
+  std::string text, indent = "  ";
+  for (const std::string& words : wrapped(whole, line_width - 4)) {
+    text += indent + words + "\n";
+    indent = "    ";
+  }
+  return text;
+}
+
+// Each once, whatever the number of rows.
+std::string launches_of(const std::vector<UnderStrategy>& rows, size_t line_width) {
+  std::vector<std::string> seen;
+  std::string text;
+  for (const UnderStrategy& row : rows) {
+    if (!row.launch.empty() && std::ranges::find(seen, row.launch) == seen.end()) {
+      seen.push_back(row.launch);
+      text += below_the_table(row.launch, line_width);
+    }
+  }
+  return text;
+}
+
 // Rows of one note together, as wide as the table.
 std::string notes_of(const std::vector<UnderStrategy>& rows, size_t line_width) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_note;
@@ -137,12 +159,7 @@ std::string notes_of(const std::vector<UnderStrategy>& rows, size_t line_width) 
   }
   std::string text;
   for (const auto& [note, names] : by_note) {
-    const std::string whole = fmt::format("{}: {}", fmt::join(names, "; "), note);
-    std::string indent = "  ";
-    for (const std::string& words : wrapped(whole, line_width - 4)) {
-      text += indent + words + "\n";
-      indent = "    ";
-    }
+    text += below_the_table(fmt::format("{}: {}", fmt::join(names, "; "), note), line_width);
   }
   return text;
 }
@@ -192,6 +209,7 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   text += "  samples: of a step\n";
   text += "  sent in a step: by the rank that sends most, where collectives go round a ring\n";
   text += has_cost ? "  cost, million: of a million samples at this throughput\n" : "";
+  text += launches_of(rows, line_width);
   text += notes_of(rows, line_width);
   const auto differs = [&lines](const Columns& line) {
     return line.has_figures() && line.samples != "-" && line.samples != lines[1].samples;

@@ -25,19 +25,6 @@ void add_xla(const ComparedTraining& training, std::vector<ComparedStrategy>& co
   }
 }
 
-// It takes the number of processes from horovodrun alone, and refuses `num_nodes`.
-ComparedStrategy horovod(const ComparedTraining& training) {
-  ComparedStrategy compared{"horovod", "horovod"};
-  if (training.nodes > 1) {
-    const std::vector<int64_t> slots(static_cast<size_t>(training.nodes), training.devices);
-    compared.label = "horovod by horovodrun";
-    compared.settings = {"trainer.num_nodes=null",
-                         fmt::format("launcher={{horovodrun: {{np: {}, hosts: [{}]}}}}",
-                                     training.nodes * training.devices, fmt::join(slots, ", "))};
-  }
-  return compared;
-}
-
 void add_bagua(std::vector<ComparedStrategy>& compared) {
   add({"bagua"}, compared);
   for (const char* algorithm :
@@ -101,11 +88,8 @@ std::vector<ComparedStrategy> strategies_to_compare(const ComparedTraining& trai
   compared.push_back({"ddp, post-local SGD", "DDPStrategy",
                       "ddp_comm_hook: post_localSGD_hook, ddp_comm_state: {start_localSGD_iter: "
                       "2}, model_averaging_period: 4"});
-  compared.push_back(horovod(training));
-  compared.push_back(horovod(training));
-  compared.back().label += ", Adasum";
-  compared.back().strategy = "HorovodStrategy";
-  compared.back().arguments = "op: adasum";
+  add({"horovod"}, compared);
+  compared.push_back({"horovod, Adasum", "HorovodStrategy", "op: adasum"});
   add_bagua(compared);
   add({"ddp_sharded", "ddp_fully_sharded"}, compared);
   add_fsdp(training, compared);

@@ -136,12 +136,8 @@ TEST_CASE("what is compared follows from the machine and the batch") {
   CHECK(find(training, "PipelineStrategy").arguments == "n_microbatches: 12, schedule: GPipe");
   training.batch_size = 40;
   CHECK(find(training, "PipelineStrategy").arguments == "n_microbatches: 10, schedule: GPipe");
-  CHECK(find(training, "horovod").settings ==
-        std::vector<std::string>{"trainer.num_nodes=null",
-                                 "launcher={horovodrun: {np: 16, hosts: [8, 8]}}"});
   CHECK(find(training, "xla").label.empty());
   training.nodes = 1;
-  CHECK(find(training, "horovod").settings.empty());
   training.device = DeviceType::tpu;
   CHECK(strategies_to_compare(training)[1].strategy == "xla");
   training.lightning = {1, 9, 0};
