@@ -49,7 +49,7 @@ struct Prediction {
   std::optional<Time> total_time_low;
   std::optional<Time> total_time_high;
   /// Of these, each may exchange something else (Strategy::steps_of_cycle); 1: every step does the
-  /// same.
+  /// same; 0: what a step exchanges follows time.
   int64_t steps_of_cycle = 1;
   /// Over such a cycle, where the run has one; rates and prices are of it.
   std::optional<Time> mean_step_time;
@@ -79,6 +79,12 @@ struct PeakMoment {
   bool operator==(const PeakMoment&) const = default;
 };
 
+/// What a rank sends in a step on average.
+struct MeanSent {
+  Bytes bytes{};
+  int64_t steps = 0;  ///< over so many
+};
+
 struct RankResults {
   DeviceMemory memory;                ///< of this rank's fullest device
   Bytes host_peak{};                  ///< in host memory: batches, and what is offloaded
@@ -87,6 +93,7 @@ struct RankResults {
   std::optional<PeakMoment> host_peak_at;
   Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
+  std::optional<MeanSent> mean_sent;      ///< where not every step exchanges the same
   bool takes_steps = true;                ///< false of a parameter server, for instance
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
   std::map<std::string, double> metrics;  ///< logged last

@@ -293,8 +293,10 @@ Answer compare_strategies(const Request& request, const RehearseRequest& how, Ju
     }
     const ComparedLaunch& launch = made.launches[index];
     const std::string& label = compared[index].label;
-    rows.push_back(
-        {launch.by.empty() ? label : label_by(label, launch.by), &result, note, launch_text(launch)});
+    rows.push_back({launch.by.empty() ? label : label_by(label, launch.by),
+                    &result,
+                    {compared[index].note, note},
+                    launch_text(launch)});
     if (!launch.by.empty()) {
       result.problems.push_back({Problem::Kind::note, result.scenario->launcher->place,
                                  "for the same processes " + launch_text(launch)});

@@ -182,7 +182,7 @@ std::string range_text(const std::optional<Time>& low, const std::optional<Time>
 }
 
 std::string cycle_line(const Prediction& prediction) {
-  if (prediction.steps_of_cycle == 1) {
+  if (prediction.steps_of_cycle <= 1) {
     return "";
   }
   const std::string cycle = fmt::format("{}, as not every step exchanges the same",

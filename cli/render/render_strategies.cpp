@@ -38,6 +38,7 @@ Bytes sent_in_a_step(const Rehearsal& rehearsal) {
     for (const TransferCount& transfer : rank.transfers) {
       bytes += Bytes(bytes_sent(transfer));
     }
+    bytes = rank.mean_sent ? rank.mean_sent->bytes : bytes;
     const int64_t steps = rehearsal.results.prediction.steps;
     if (!rank.takes_steps && steps > 0) {
       bytes = Bytes(bytes.count() / steps);
@@ -145,17 +146,45 @@ std::string launches_of(const std::vector<UnderStrategy>& rows, size_t line_widt
   return text;
 }
 
+// Where one step does not show it.
+std::string note_of_mean(const UnderStrategy& row) {
+  const Results& results = row.rehearsal->results;
+  const int64_t of_cycle = results.prediction.steps_of_cycle;
+  if (of_cycle == 1 || results.ranks.empty()) {
+    return "";
+  }
+  const std::optional<MeanSent>& mean = results.ranks.front().mean_sent;
+  if (!mean) {
+    return "figures of one step, though not every step exchanges the same: a mean needs more steps";
+  }
+  return of_cycle == 0
+             ? fmt::format("sent in a step on average over the {} in which its thread exchanges",
+                           plural(mean->steps, "step"))
+             : fmt::format(
+                   "sent in a step on average over {}, as not every step exchanges the same",
+                   plural(mean->steps, "step"));
+}
+
 // Rows of one note together, as wide as the table.
-std::string notes_of(const std::vector<UnderStrategy>& rows, size_t line_width) {
+std::string notes_of(const std::vector<UnderStrategy>& rows, const std::vector<Columns>& lines,
+                     size_t line_width) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_note;
-  for (const UnderStrategy& row : rows) {
-    auto found = std::ranges::find(by_note, row.note, &decltype(by_note)::value_type::first);
-    if (found == by_note.end() && !row.note.empty()) {
-      found = by_note.insert(found, {row.note, {}});
+  const auto add = [&by_note](const std::string& name, const std::string& note) {
+    if (note.empty()) {
+      return;
     }
-    if (!row.note.empty()) {
-      found->second.push_back(row.name);
+    auto found = std::ranges::find(by_note, note, &decltype(by_note)::value_type::first);
+    if (found == by_note.end()) {
+      found = by_note.insert(found, {note, {}});
     }
+    found->second.push_back(name);
+  };
+  for (size_t index = 0; index < rows.size(); ++index) {
+    const UnderStrategy& row = rows[index];
+    for (const std::string& note : row.notes) {
+      add(row.name, note);
+    }
+    add(row.name, lines[index + 1].has_figures() ? note_of_mean(row) : "");
   }
   std::string text;
   for (const auto& [note, names] : by_note) {
@@ -210,7 +239,7 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   text += "  sent in a step: by the rank that sends most, where collectives go round a ring\n";
   text += has_cost ? "  cost, million: of a million samples at this throughput\n" : "";
   text += launches_of(rows, line_width);
-  text += notes_of(rows, line_width);
+  text += notes_of(rows, lines, line_width);
   const auto differs = [&lines](const Columns& line) {
     return line.has_figures() && line.samples != "-" && line.samples != lines[1].samples;
   };

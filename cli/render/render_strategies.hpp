@@ -12,9 +12,8 @@ namespace lockstep::cli {
 struct UnderStrategy {
   std::string name;
   const Rehearsal* rehearsal = nullptr;
-  std::string note{};  ///< what else of the training is not as it was asked for
-  std::string
-      launch{};  ///< what starts the same processes, and by which settings; empty: as before
+  std::vector<std::string> notes{};  ///< what else of the training is not as it was asked for
+  std::string launch{};  ///< what starts the same processes, by which settings; empty: as before
 };
 
 /// One line a strategy: throughput, step time, memory and what a rank sends and receives in a step,

@@ -103,7 +103,7 @@ class Strategy {
   /// on it does the same.
   virtual void add_place(int64_t /*steps*/, int64_t /*forwards*/,
                          std::vector<int64_t>& /*place*/) const {}
-  /// So many optimizer steps are one cycle: what one of them exchanges, the one a cycle later does.
+  /// What an optimizer step exchanges, the one so many later does; 0: that follows time, not steps.
   virtual int64_t steps_of_cycle(int64_t /*forwards*/) const { return 1; }
   /// So many steps and forwards were left out.
   virtual void leave_out(int64_t /*steps*/, int64_t /*forwards*/) {}

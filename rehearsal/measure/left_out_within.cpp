@@ -16,6 +16,16 @@ void add_rows(std::span<const RepeatedRows> repeated, int32_t lane, int64_t entr
   }
 }
 
+void add_on_all_lanes(const Journal& journal, int32_t rank, int64_t entry,
+                      std::vector<RowsAgain>& again) {
+  for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+    const std::span<const RepeatedRows> on_lane = journal.repeated_on(rank, lane);
+    if (entry < std::ssize(on_lane)) {
+      add_rows(on_lane, lane, entry, 1, again);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
@@ -34,12 +44,23 @@ std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
     const RepeatedRows& each = repeated[static_cast<size_t>(entry)];
     if (rows.begin <= each.row && each.row < rows.end &&
         steps_in[static_cast<size_t>(entry)] == 0) {
-      for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
-        const std::span<const RepeatedRows> on_lane = journal.repeated_on(rank, lane);
-        if (entry < std::ssize(on_lane)) {
-          add_rows(on_lane, lane, entry, 1, again);
-        }
-      }
+      add_on_all_lanes(journal, rank, entry, again);
+    }
+  }
+  return again;
+}
+
+std::vector<RowsAgain> all_left_out_within(const Journal& journal, int32_t rank,
+                                           const RowRange& rows) {
+  std::vector<RowsAgain> again;
+  if (journal.repeated.empty()) {
+    return again;
+  }
+  const std::vector<RepeatedRows>& repeated = journal.repeated[static_cast<size_t>(rank)];
+  for (int64_t entry = 0; entry < std::ssize(repeated); ++entry) {
+    const RepeatedRows& each = repeated[static_cast<size_t>(entry)];
+    if (rows.begin <= each.row && each.row < rows.end) {
+      add_on_all_lanes(journal, rank, entry, again);
     }
   }
   return again;

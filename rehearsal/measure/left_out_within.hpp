@@ -13,4 +13,8 @@ namespace lockstep::cli {
 std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
                                        const std::vector<StepMark>& steps, const RowRange& rows);
 
+/// All that it has left out there, whole steps among it.
+std::vector<RowsAgain> all_left_out_within(const Journal& journal, int32_t rank,
+                                           const RowRange& rows);
+
 }  // namespace lockstep::cli

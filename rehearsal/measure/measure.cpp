@@ -8,6 +8,7 @@
 
 #include "rehearsal/measure/breakdown.hpp"
 #include "rehearsal/measure/left_out_within.hpp"
+#include "rehearsal/measure/mean_sent.hpp"
 #include "rehearsal/measure/peak_moment.hpp"
 #include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_cycle.hpp"
@@ -253,6 +254,35 @@ void measure_steps(const OneRun& run, const AllSteps& all, const StepSequence& s
   rate(run, all, span, results);
 }
 
+/// The steps that stand for all of a rank, by what they exchange.
+struct ExchangingSteps {
+  int64_t of_cycle = 1;
+  std::vector<int64_t> cycle{};  ///< numbers of the steps of one
+};
+
+std::optional<MeanSent> mean_sent(const OneRun& run, size_t rank, const AllSteps& all,
+                                  const ExchangingSteps& steps) {
+  const std::vector<StepMark>& marks = all[rank];
+  if (marks.empty() || (steps.of_cycle != 0 && steps.cycle.empty())) {
+    return std::nullopt;
+  }
+  const Journal& journal = *run.result.journal;
+  const StepSequence sequence = sequence_of(journal, rank, marks);
+  const auto number = static_cast<int32_t>(rank);
+  return steps.of_cycle == 0 ? mean_sent_beside(journal, number, sequence, marks)
+                             : mean_sent_in(journal, number, sequence, marks, steps.cycle);
+}
+
+ExchangingSteps exchanging_steps(const OneRun& run, const StepSequence& sequence,
+                                 const std::optional<SteadyStep>& steady,
+                                 const std::vector<int64_t>& samples) {
+  ExchangingSteps steps{run.preparation.log->ranks.front().steps_of_cycle};
+  if (steady && steps.of_cycle > 1) {
+    steps.cycle = steps_of_one_cycle(sequence, *steady, samples, steps.of_cycle);
+  }
+  return steps;
+}
+
 }  // namespace
 
 Results measure(const OneRun& run) {
@@ -282,6 +312,7 @@ Results measure(const OneRun& run) {
     prediction.breakdown = breakdown_of(*result.journal, 0, {}, result.total_time);
   }
   const std::optional<int64_t> counted = counted_step(run.world, sequence, samples);
+  const ExchangingSteps exchanging = exchanging_steps(run, sequence, steady, samples);
   results.ranks = ByRank<RankResults>(ranks, classes);
   for (size_t place = 0; place < results.ranks.distinct().size(); ++place) {
     const size_t at = results.ranks.first_of(place);
@@ -303,6 +334,7 @@ Results measure(const OneRun& run) {
     const RowRange rows = rows_of_step(run, at, all[at], counted);
     own.transfers = transfers_of(*result.journal, rank, rows,
                                  left_out_within(*result.journal, rank, all[at], rows));
+    own.mean_sent = mean_sent(run, at, all, exchanging);
     own.reserve = reserve_of(run, rank).total();
     const RankLog& log = run.preparation.log->ranks[at];
     own.movements = log.transfers;

@@ -46,7 +46,9 @@ void measure_step_alone(const RehearseRequest& request, Rehearsal& rehearsal) {
   take_rates(probe.results->prediction, rehearsal.results.prediction);
   ByRank<RankResults>& ranks = rehearsal.results.ranks;
   for (size_t place = 0; place < ranks.distinct().size(); ++place) {
-    ranks.distinct()[place].transfers = probe.results->ranks[ranks.first_of(place)].transfers;
+    const RankResults& alone = probe.results->ranks[ranks.first_of(place)];
+    ranks.distinct()[place].transfers = alone.transfers;
+    ranks.distinct()[place].mean_sent = alone.mean_sent;
   }
 }
 

@@ -13,6 +13,10 @@ namespace lockstep::cli {
 /// few cycles, so that a validation between two of them does not count. Of the steps with as many
 /// samples as the steady one, where `samples` gives those of each mark. Nothing where the run has
 /// no whole cycle behind its first step.
+/// The numbers of these steps; empty: there is no such cycle.
+std::vector<int64_t> steps_of_one_cycle(const StepSequence& sequence, const SteadyStep& steady,
+                                        const std::vector<int64_t>& samples,
+                                        int64_t steps_of_cycle);
 std::optional<Time> mean_of_cycle(const StepSequence& sequence, const SteadyStep& steady,
                                   const std::vector<int64_t>& samples, int64_t steps_of_cycle);
 

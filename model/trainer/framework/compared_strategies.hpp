@@ -17,6 +17,7 @@ struct ComparedStrategy {
   std::string arguments{};              ///< of the class, as a scenario writes them; empty: none
   std::vector<std::string> settings{};  ///< KEY=VALUE, beside the strategy
   std::string whole{};                  ///< not empty: in place of `strategy` and `arguments`
+  std::string note{};                   ///< what its figures show; empty: what its name says
 
   std::string text() const {
     if (!whole.empty()) {

@@ -30,6 +30,7 @@ class AsyncAverage final : public BaguaExchange {
   Program settle(Rank&) override { co_return; }
   std::vector<Bytes> take_exchanged_bytes() override;
   bool holds_lock() const override { return holds_lock_; }
+  int64_t steps_of_cycle(int64_t) const override { return 0; }
 
  private:
   /// Which wait the thread is in. `elsewhere`: one of those that are not described.

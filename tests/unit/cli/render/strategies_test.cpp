@@ -144,6 +144,57 @@ TEST_CASE("what is compared follows from the machine and the batch") {
   CHECK(strategies_to_compare(training)[1].strategy == "TPUSpawnStrategy");
 }
 
+// An all_reduce of 1,049,600 x 4 bytes sends 6,297,600 of them round a ring of 4.
+TEST_CASE("what is sent in a step is the mean where not every step exchanges the same") {
+  const auto table = [](const std::string& strategy, int steps) {
+    std::vector<Job> jobs = rehearsed(
+        "version: 1\nversions: {lightning: \"1.9\"}\ncluster: {preset: dgx-a100, nodes: 1}\n"
+        "model: {input: [1024], layers: [{Linear: [1024, 1024]}], loss: MSELoss}\n"
+        "optimizer: SGD\nverify: {numerics: false}\n"
+        "data: {train: {samples: 8000, batch_size: 2}}\n"
+        "trainer: {accelerator: gpu, devices: 4, num_sanity_val_steps: 0, limit_val_batches: 0, "
+        "enable_checkpointing: false, max_steps: " +
+            std::to_string(steps) + ", strategy: " + strategy + "}\n",
+        Judges::quantities);
+    const Rehearsal& rehearsal = jobs.front().result;
+    REQUIRE(rehearsal.ran());
+    return std::pair(rehearsal.results,
+                     render_strategies({{"tried", &rehearsal, {}}}, false, Style{}));
+  };
+  const auto [averaging, text] = table(
+      "{DDPStrategy: {ddp_comm_hook: noop_hook, model_averaging_period: 4, outer_optimizer: {lr: "
+      "1, momentum: 0}}}",
+      14);
+  REQUIRE(averaging.ranks.front().mean_sent);
+  // Once in four steps 1,049,600 numbers of 4 bytes, of which a ring of four sends 3/2; in each the
+  // 8 bytes of DDP's map of used parameters, which Lightning 1.9 asks for.
+  CHECK(averaging.ranks.front().mean_sent->bytes.count() == (6'297'600 + 4 * 12) / 4);
+  CHECK(shows(text, " 1.5 MiB"));
+  CHECK(shows(text, "tried: sent in a step on average over 4 steps, as not every step"));
+  // A round takes at least the millisecond that the thread sleeps, and about a step more.
+  const auto [rounds, rows] =
+      table("{BaguaStrategy: {algorithm: async, sync_interval_ms: 1}}", 400);
+  REQUIRE(rounds.ranks.front().mean_sent);
+  const MeanSent mean = *rounds.ranks.front().mean_sent;
+  CHECK(mean.steps == 399);
+  const double taken = static_cast<double>(mean.bytes.count() * mean.steps) / 6'297'600;
+  const double most = seconds(rounds.prediction.total_time) / 1e-3;
+  CHECK(taken > most / 2);
+  CHECK(taken < most + 1);
+  CHECK(shows(rows, "tried: sent in a step on average over the 399 steps in which its thread"));
+  const auto [every_step, plain] = table("ddp", 14);
+  CHECK(!every_step.ranks.front().mean_sent);
+  CHECK(!shows(plain, "on average"));
+}
+
+TEST_CASE("the row of qadam is behind its warm-up, which is the row of bagua") {
+  const std::vector<ComparedStrategy> all = strategies_to_compare({});
+  const auto row = std::ranges::find(all, "bagua, qadam", &ComparedStrategy::label);
+  REQUIRE(row != all.end());
+  CHECK(row->settings == std::vector<std::string>{"optimizer={QAdamOptimizer: {warmup_steps: 1}}"});
+  CHECK(shows(row->note, "behind a warm-up of one step"));
+}
+
 // All of it in fp32: 1,049,600 x 4 bytes are 4.004 MiB, and SGD keeps nothing. Of DDP only the
 // batches lie in host memory: 2 x 2 x 1024 x 4 bytes.
 TEST_CASE("a checkpoint that is gathered to rank 0 shows in the host memory per rank") {
