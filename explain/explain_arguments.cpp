@@ -43,7 +43,7 @@ constexpr LibraryText libraries[] = {
     {"lightning", "the newest that supports the scenario",
      "the release of Lightning whose order of hooks, arguments and refusals are followed",
      "versions: {lightning: \"1.9\"}"},
-    {"torch", "the newest that supports the scenario",
+    {"torch", "the newest with which that Lightning was tested",
      "the release of PyTorch whose collectives, wrappers and refusals are followed",
      "versions: {torch: \"2.4\"}"},
     {"torchmetrics", "the newest that supports the scenario",

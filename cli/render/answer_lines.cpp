@@ -6,6 +6,9 @@
 #include <map>
 #include <span>
 
+#include "model/trainer/framework/lightning_versions.hpp"
+#include "model/trainer/framework/torch_release.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
 #include "properties/finding.hpp"
 #include "properties/rank_set.hpp"
 #include "rehearsal/measure/cost.hpp"
@@ -179,6 +182,16 @@ std::string cost_lines(const Rehearsal& rehearsal) {
 std::string range_text(const std::optional<Time>& low, const std::optional<Time>& high) {
   return low && high ? fmt::format(" ({} to {})", time_text(low->count()), time_text(high->count()))
                      : "";
+}
+
+std::string versions_text(const Rehearsal& rehearsal) {
+  const Version& lightning = rehearsal.run.preparation.lightning;
+  std::string text = fmt::format("lightning {}.{}", lightning.major, lightning.minor);
+  const Version torch = torch_release_of(lightning);
+  if (!version_asked(*rehearsal.scenario, "torch") && torch != torch_release_of(never)) {
+    text += fmt::format(" · torch {}.{} (assumed)", torch.major, torch.minor);
+  }
+  return text;
 }
 
 std::string cycle_line(const Prediction& prediction) {

@@ -10,6 +10,10 @@ namespace lockstep::cli {
 /// A line of what `run` answers: "  step time     95.08 ms                MFU 0.21".
 std::string line(std::string_view key, const std::string& value, const std::string& beside = "");
 
+/// "lightning 1.6 · torch 1.11 (assumed)": the release of torch that an older Lightning is taken to
+/// run on, where the scenario names none.
+std::string versions_text(const Rehearsal& rehearsal);
+
 // Those of memory; empty where there is nothing to say.
 std::string memory_line(const Rehearsal& rehearsal);
 std::string drive_line(const Rehearsal& rehearsal);

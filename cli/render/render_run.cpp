@@ -88,10 +88,9 @@ std::string understood(const Rehearsal& rehearsal) {
     text += fmt::format("{} ({} parameters) · ", network.name.empty() ? "model" : network.name,
                         count_text(network.parameter_elements()));
   }
-  const Version& lightning = preparation.lightning;
-  text += fmt::format("{} · {} · {} · {} · lightning {}.{}\n", preparation.strategy,
-                      rehearsal.run.machine.name, name_of(preparation.plan.activation_dtype),
-                      backend, lightning.major, lightning.minor);
+  text +=
+      fmt::format("{} · {} · {} · {} · {}\n", preparation.strategy, rehearsal.run.machine.name,
+                  name_of(preparation.plan.activation_dtype), backend, versions_text(rehearsal));
   return text + samples_of_step(rehearsal);
 }
 

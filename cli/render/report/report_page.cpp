@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/render/answer_lines.hpp"
 #include "cli/render/render.hpp"
 #include "cli/render/report/drawings.hpp"
 #include "cli/render/report/report_sections.hpp"
@@ -57,11 +58,10 @@ std::string subtitle_of(const Rehearsal& rehearsal) {
     return fmt::format("program of {} · {}", plural(preparation.options.world_size, "rank"),
                        rehearsal.run.machine.name);
   }
-  const Version& lightning = preparation.lightning;
   return model_of(preparation) +
-         fmt::format("{} · {} · {} · {} · lightning {}.{}", preparation.strategy,
-                     rehearsal.run.machine.name, name_of(preparation.plan.activation_dtype),
-                     name_of_backend(preparation), lightning.major, lightning.minor);
+         fmt::format("{} · {} · {} · {} · {}", preparation.strategy, rehearsal.run.machine.name,
+                     name_of(preparation.plan.activation_dtype), name_of_backend(preparation),
+                     versions_text(rehearsal));
 }
 
 std::string figure(std::string_view title, std::string_view beside, const Drawing& drawing) {

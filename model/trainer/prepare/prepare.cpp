@@ -11,6 +11,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
+#include "model/trainer/framework/torch_release.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/bare_program.hpp"
 #include "model/user_program/sites.hpp"
@@ -100,6 +101,10 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
   return std::nullopt;
 }
 
+Version torch_used(const Scenario& scenario, const Version& lightning) {
+  return version_asked(scenario, "torch").value_or(torch_release_of(lightning));
+}
+
 namespace {
 
 // torch 1.6 is the oldest that Lightning 1.4 takes; TorchMetrics has the classes and arguments that
@@ -174,16 +179,12 @@ ProgramSettings prepare_common(Preparation& preparation) {
     if (library.library == "kernels") {
       continue;  // names whose kernels run, without a version
     }
-    const std::optional<Version> version = version_of(library.version);
-    if (!version) {
+    if (!version_of(library.version)) {
       add_problem(preparation, Problem::Kind::invalid, library.place,
                   fmt::format("`{}` is not a version", library.version), "write \"2.6\"");
-      continue;
-    }
-    if (library.library == "torch") {
-      settings.torch = *version;
     }
   }
+  settings.torch = torch_used(scenario, preparation.placement.lightning);
   settings.avoids_record_streams =
       std::ranges::any_of(scenario.env, [](const EnvironmentVariable& variable) {
         return variable.name == "TORCH_NCCL_AVOID_RECORD_STREAMS" && variable.value == "1";

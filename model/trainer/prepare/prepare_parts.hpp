@@ -19,6 +19,8 @@ void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace
 
 /// The version of a library that the scenario asks for, where it asks for one that can be read.
 std::optional<Version> version_asked(const Scenario& scenario, std::string_view library);
+/// The release of torch that the scenario asks for, else one of the time of its Lightning.
+Version torch_used(const Scenario& scenario, const Version& lightning);
 
 /// Prepares what bare programs and trainers share: backend, versions, seed, streams.
 ProgramSettings prepare_common(Preparation& preparation);

@@ -295,7 +295,7 @@ class Placing {
     }
     PrecisionSituation precision;
     precision.lightning = placement_.lightning;
-    precision.torch = version_asked(scenario_, "torch").value_or(precision.torch);
+    precision.torch = torch_used(scenario_, placement_.lightning);
     precision.strategy = choice.name;
     precision.traits = placement_.traits;
     precision.cpu = placement_.cpu;

@@ -81,11 +81,7 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.autocast_of_cuda = !preparation.placement.cpu;
   plan.is_on_gpu = !preparation.placement.cpu;
   plan.has_streams = plan.is_on_gpu || torch >= Version{2, 7, 0};
-  // Lightning up to 2.0 came with torch up to 2.0.
-  const bool is_older = program.trainer.lightning < Version{2, 1, 0};
-  plan.takes_partly_frozen_units =
-      version_asked(scenario, "torch").value_or(is_older ? Version{2, 0, 0} : torch) >=
-      Version{2, 1, 0};
+  plan.takes_partly_frozen_units = torch >= Version{2, 1, 0};
   plan.synchronises_batch_norm =
       value_or(scenario.trainer->sync_batchnorm, false) &&
       preparation.placement.traits.statistics == StatisticsSharing::converts;
