@@ -4,6 +4,7 @@
 #include "io/scenario/names/spelling.hpp"
 #include "io/scenario/sections/sections.hpp"
 #include "io/scenario/sections/trainer_values.hpp"
+#include "model/scenario/accumulation.hpp"
 #include "model/trainer/framework/precision_choice.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 
@@ -44,6 +45,14 @@ struct NodesForm : FormWithoutWords {
       return TrainerSpec::nodes_of_launcher;
     }
     return IntForm::read(reader, node, row);
+  }
+};
+
+/// A number, or Lightning 1.x's map from an epoch to the number from there on.
+struct AccumulationForm : FormWithoutWords {
+  static constexpr std::string_view type = IntForm::type;
+  static std::optional<int64_t> read(Reader& reader, const Node& node, const KeyRow& row) {
+    return node.kind == Node::Kind::map ? accumulates_by_epoch : IntForm::read(reader, node, row);
   }
 };
 
@@ -113,8 +122,9 @@ std::vector<Field<TrainerSpec>> device_fields() {
           {"precision", "32-true",
            "number type: `32-true`, `64-true`, `16-mixed`, `bf16-mixed`, `16-true`, `bf16-true`; "
            "in 1.x 16, bf16, 32, 64"}),
-      field<&TrainerSpec::accumulate_grad_batches>(
-          {"accumulate_grad_batches", "1", "batches in one optimizer step", 1, forever}),
+      field<&TrainerSpec::accumulate_grad_batches, AccumulationForm>(
+          {"accumulate_grad_batches", "1",
+           "batches in one optimizer step; a map by epoch, as in 1.x, is exit 5", 1, forever}),
       field<&TrainerSpec::gradient_clip_val>({"gradient_clip_val", "", "largest norm or value", 0}),
       field<&TrainerSpec::gradient_clip_algorithm>(
           {"gradient_clip_algorithm", "norm", "`norm` or `value`"}),

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "model/scenario/accumulation.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/sites.hpp"
 
@@ -128,6 +130,22 @@ GradientClipping clipping_of(const TrainerSpec& trainer) {
   return clipping;
 }
 
+// trainer.py of 1.x makes a GradientAccumulationScheduler of a map; that of 2.0 takes an int alone.
+void check_accumulation(Preparation& preparation, const TrainerSpec& trainer) {
+  const Given<int64_t>& given = trainer.accumulate_grad_batches;
+  if (!given || given->value != accumulates_by_epoch) {
+    return;
+  }
+  const bool takes_map = preparation.placement.lightning < v2_0;
+  add_problem(preparation, Kind::unsupported, given->place,
+              takes_map ? "`accumulate_grad_batches` by epoch is not modelled yet"
+                        : "from Lightning 2.0 on `accumulate_grad_batches` takes an int; by epoch "
+                          "it is the callback GradientAccumulationScheduler, which is not modelled "
+                          "yet",
+              "write one number, and compare the epochs as cases: "
+              "{accumulate_grad_batches: 1, max_epochs: 2} and {accumulate_grad_batches: 4, ..}");
+}
+
 }  // namespace
 
 void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings) {
@@ -163,6 +181,7 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   settings.has_logger = logs == nullptr || *logs;
   settings.accumulate_grad_batches =
       std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
+  check_accumulation(preparation, trainer);
   settings.reload_every_n_epochs =
       std::max<int64_t>(0, value_or(trainer.reload_dataloaders_every_n_epochs, int64_t{0}));
   settings.inject_sampler =
