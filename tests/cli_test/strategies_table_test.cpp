@@ -91,9 +91,9 @@ TEST_CASE("--strategies starts the same processes as each strategy needs it") {
                "devices: 1, strategy: horovod");
   const Ended others = run_program("run " + horovod + " --strategies 'horovod,ddp,ddp_spawn'");
   INFO(others.output);
-  CHECK(shows(others, "\n  horovod                      8  "));
-  CHECK(shows(others, "\n  ddp by Lightning             8  "));
-  CHECK(shows(others, "\n  ddp_spawn by Lightning       8  "));
+  CHECK(shows(others, "\n  horovod                       8  "));
+  CHECK(shows(others, "\n  ddp by Lightning              8  "));
+  CHECK(shows(others, "\n  ddp_spawn by Lightning        8  "));
   // What the line says gives the figures of the row.
   CHECK(shows(others, "\n  by Lightning: --set launcher=lightning --set trainer.devices=2 --set "));
   const Ended again = run_program("run " + horovod +

@@ -94,7 +94,8 @@ std::string training_text(const std::string& name, const Pairs& given) {
       "trainer:\n  accelerator: {}\n  devices: {}\n  max_epochs: 1\n"
       "  accumulate_grad_batches: 2\n  strategy: {{{}: {{{}}}}}\n",
       machine.cluster,
-      newest ? fmt::format("versions: {{lightning: \"{}.{}\"}}\n", newest->major, newest->minor)
+      newest ? fmt::format("versions: {{lightning: \"{}.{}\", torch: \"2.11\"}}\n", newest->major,
+                           newest->minor)
              : "",
       machine.accelerator, machine.devices, name, fmt::join(pairs, ", "));
 }
