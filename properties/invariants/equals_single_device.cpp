@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -38,6 +39,21 @@ DType common_type(DType here, DType there) {
   return are_numbers && unit_roundoff(there) > unit_roundoff(here) ? there : here;
 }
 
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::fp16: return 65504;
+    case DType::fp64: return std::numeric_limits<double>::max();
+    default: return std::numeric_limits<float>::max();  // bf16 has the same exponents
+  }
+}
+
+// A sum on the way may overflow in the order of one run and not in that of the other.
+bool may_have_overflowed(double one, double other, const EqualityRule& rule, DType dtype) {
+  const double finite = std::abs(std::isfinite(one) ? one : other);
+  const auto terms = static_cast<double>(std::max<int64_t>(1, rule.operations));
+  return std::isfinite(one) != std::isfinite(other) && finite >= largest_of(dtype) / terms;
+}
+
 std::optional<Difference> difference_of(const NamedValues& run, const NamedValues& single,
                                         const EqualityRule& rule) {
   const Values& here = run.values;
@@ -67,7 +83,8 @@ std::optional<Difference> difference_of(const NamedValues& run, const NamedValue
     const bool same_bits = here.slice(i, 1) == there.slice(i, 1);
     const double bound =
         std::max(least, rounding_bound(rule, dtype, magnitude, sensitivity, offset + i));
-    if (!same_bits && (rule.operations == 0 || beyond_rounding(a, b, bound))) {
+    const bool differs = rule.operations == 0 || beyond_rounding(a, b, bound);
+    if (!same_bits && differs && !may_have_overflowed(a, b, rule, dtype)) {
       return Difference{i, a, b, bound};
     }
   }
