@@ -27,7 +27,7 @@ bool NamedCollectives::is_under_way(const TensorName& name) const { return named
 int64_t NamedCollectives::submit(const TensorRequest& request, InFlight sent, Ticket ready) {
   const bool is_named = request.name.space == NameSpace::statement;
   const Slice data = sent.data ? sent.data->slice : Slice{};
-  const int64_t handle = is_named ? negotiator_->submit(rank_, request, data, {}, ready)
+  const int64_t handle = is_named ? negotiator_->submit(rank_, request, data, {}, ready, sent.name)
                                   : negotiator_->submit_unnamed(rank_, request, data, {}, ready);
   if (is_named) {
     named_[request.name] = handle;

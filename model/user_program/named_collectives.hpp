@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 
 #include "model/strategy/exchange/negotiation/negotiator.hpp"
 #include "model/user_program/device_tensor.hpp"
@@ -25,6 +26,7 @@ class NamedCollectives {
   struct InFlight {
     TensorPointer data;    ///< read, or reduced in place
     TensorPointer result;  ///< null: known once all parts are
+    std::string name{};    ///< of a request that has one, for messages
   };
   /// Whether a tensor of this name and kind is on its way.
   bool is_under_way(const TensorName& name) const;

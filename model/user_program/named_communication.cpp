@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "model/user_program/sites.hpp"
 #include "model/user_program/statement_failure.hpp"
@@ -46,15 +47,9 @@ void check_reduced_type(DType dtype, SiteId site) {
   }
 }
 
-std::string_view prefix_of(RequestKind kind) {
-  switch (kind) {
-    case RequestKind::all_reduce: return "allreduce";
-    case RequestKind::all_gather: return "allgather";
-    case RequestKind::broadcast: return "broadcast";
-    case RequestKind::join: return "join";
-    case RequestKind::barrier: return "barrier";
-  }
-  return "";
+// Under the names of horovod/torch/mpi_ops_v2.cc.
+std::string full_name(RequestKind kind, const std::string& given) {
+  return fmt::format("{}.{}", prefix_of(kind), given);
 }
 
 }  // namespace
@@ -166,14 +161,14 @@ TensorPointer NamedCommunication::target_of(const Statement& statement, const Na
   return copy;
 }
 
-// Under the names of horovod/torch/mpi_ops_v2.cc.
 void NamedCommunication::note_handed_over(const TensorName& name, const std::string& given,
                                           int64_t handle, SiteId site) {
   const bool moves_data = name.kind != RequestKind::join && name.kind != RequestKind::barrier;
-  const std::string own = !moves_data     ? ""
-                          : given.empty() ? fmt::format(".noname.{}", handle + 1)
-                                          : "." + given;
-  HandedOver& noted = log_.handed_over[std::string(prefix_of(name.kind)) + own];
+  const std::string own = !moves_data ? std::string(prefix_of(name.kind))
+                          : given.empty()
+                              ? full_name(name.kind, fmt::format("noname.{}", handle + 1))
+                              : full_name(name.kind, given);
+  HandedOver& noted = log_.handed_over[own];
   ++noted.times;
   noted.site = site;
 }
@@ -207,8 +202,11 @@ Program NamedCommunication::communicate(const Statement& statement, Frame& frame
   target->ready = ready;  // so that what the host wrote counts no longer
   target->ready_on = compute_stream;
   target->uses[compute_stream] = ready;
-  const int64_t handle = named_.submit(request, {target, gathers ? nullptr : target}, ready);
-  note_handed_over(request.name, co_await name_of_call(statement, frame), handle, site);
+  const std::string given = co_await name_of_call(statement, frame);
+  NamedCollectives::InFlight sent{target, gathers ? nullptr : target,
+                                  full_name(request.name.kind, given)};
+  const int64_t handle = named_.submit(request, std::move(sent), ready);
+  note_handed_over(request.name, given, handle, site);
   if (!asynchronous) {
     const TensorPointer result = co_await finish(handle, site);
     if (!name.empty()) {

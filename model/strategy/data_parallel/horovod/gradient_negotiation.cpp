@@ -104,7 +104,8 @@ void GradientNegotiation::hand_over(Rank& rank, size_t parameter, Ticket done, b
   request.dtype = travels.dtype;
   request.elements = travels.elements;
   request.reduction = options_.sums ? Reduction::sum : Reduction::avg;
-  sent.handle = negotiator_->submit(rank, request, travels, {}, ready);
+  sent.handle = negotiator_->submit(rank, request, travels, {}, ready,
+                                    gradient_name(replica_->network(), of.place, in_group));
   handed_over_[parameter] = true;
   in_flight_.push_back(sent);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/strategy/exchange/negotiation/mismatch.hpp"
+
 namespace lockstep {
 
 void Coordinator::add(int32_t rank, const TensorRequest& request) {
@@ -17,11 +19,13 @@ void Coordinator::add(int32_t rank, const TensorRequest& request) {
   }
   const auto [known, is_new] = number_.try_emplace(request.name, next_);
   if (is_new) {
-    asked_.emplace(next_++, Asked{request, {}, true, false});
+    asked_.emplace(next_++, Asked{request, {}, {}, false});
   }
   Asked& asked = asked_.at(known->second);
   asked.elements[rank] = request.elements;
-  asked.agree = asked.agree && fit_together(asked.first, request);
+  if (!fit_together(asked.first, request)) {
+    asked.otherwise[rank] = request;
+  }
   if (!asked.is_ready && is_complete(asked)) {
     asked.is_ready = true;
     ready_.push_back(request.name);
@@ -34,11 +38,19 @@ bool Coordinator::is_complete(const Asked& asked) const {
   return std::ssize(asked.elements) + only_joined == ranks_;
 }
 
+std::map<int32_t, TensorRequest> Coordinator::requests_of(const Asked& asked) {
+  std::map<int32_t, TensorRequest> requests = asked.otherwise;
+  for (const auto& [rank, elements] : asked.elements) {
+    requests.try_emplace(rank, asked.first);
+  }
+  return requests;
+}
+
 TensorResponse Coordinator::response_to(const Asked& asked) const {
   using Error = TensorResponse::Error;
   const RequestKind kind = asked.first.name.kind;
   const bool takes_zeros = kind == RequestKind::all_reduce || kind == RequestKind::barrier;
-  const Error error = !asked.agree                       ? Error::mismatch
+  const Error error = !asked.otherwise.empty()           ? Error::mismatch
                       : !joined_.empty() && !takes_zeros ? Error::not_with_join
                                                          : Error::none;
   TensorResponse response{asked.first, error};
@@ -46,6 +58,9 @@ TensorResponse Coordinator::response_to(const Asked& asked) const {
     for (const auto& [rank, elements] : asked.elements) {
       response.parts.push_back(elements);
     }
+  }
+  if (error == Error::mismatch) {
+    response.parts = numbers_of_mismatch(requests_of(asked));
   }
   return response;
 }

@@ -23,12 +23,13 @@ class Coordinator {
  private:
   struct Asked {
     TensorRequest first;
-    std::map<int32_t, int64_t> elements;  ///< by rank that has asked
-    bool agree = true;
+    std::map<int32_t, int64_t> elements;           ///< by rank that has asked
+    std::map<int32_t, TensorRequest> otherwise{};  ///< by rank that has asked for something else
     bool is_ready = false;
   };
 
   bool is_complete(const Asked& asked) const;
+  static std::map<int32_t, TensorRequest> requests_of(const Asked& asked);
   TensorResponse response_to(const Asked& asked) const;
 
   int32_t ranks_;

@@ -1,8 +1,12 @@
 #include "model/strategy/exchange/negotiation/negotiator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "model/strategy/exchange/negotiation/mismatch.hpp"
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
 
 namespace lockstep {
@@ -26,17 +30,13 @@ TensorRequest closing_request() {
   return request;
 }
 
-std::string text_of(TensorResponse::Error error) {
-  switch (error) {
+std::string text_of(const Submission& failed) {
+  switch (failed.error) {
     case TensorResponse::Error::none: break;
-    case TensorResponse::Error::mismatch:
-      return "HorovodInternalError: the ranks gave this name tensors of different shapes, types or "
-             "reductions";
+    case TensorResponse::Error::mismatch: return failed.failure;
     case TensorResponse::Error::not_with_join:
-      return "HorovodInternalError: all_gather and broadcast are not supported while a rank has "
-             "joined";
-    case TensorResponse::Error::shut_down:
-      return "HorovodInternalError: Horovod has been shut down: another rank has ended";
+      return std::string(negotiation_errors::not_with_join);
+    case TensorResponse::Error::shut_down: return std::string(negotiation_errors::shut_down);
     case TensorResponse::Error::damaged:
       return "HorovodInternalError: Horovod has been shut down: what another rank has sent cannot "
              "be read";
@@ -96,15 +96,16 @@ Program Negotiator::start(Rank& rank) {
 }
 
 int64_t Negotiator::submit(Rank& rank, const TensorRequest& request, const Slice& data,
-                           const Slice& whole, Ticket ready) {
-  return queue_.add(rank, {request, data, whole, ready, {}, {}, {}, {}});
+                           const Slice& whole, Ticket ready, std::string name) {
+  return queue_.add(rank, {request, data, whole, ready, {}, {}, {}, {}, std::move(name)});
 }
 
 int64_t Negotiator::submit_unnamed(Rank& rank, TensorRequest request, const Slice& data,
                                    const Slice& whole, Ticket ready) {
   request.name.space = NameSpace::unnamed;
   request.name.number = queue_.added();
-  return submit(rank, request, data, whole, ready);
+  return submit(rank, request, data, whole, ready,
+                fmt::format("{}.noname.{}", prefix_of(request.name.kind), request.name.number + 1));
 }
 
 Task<Slice> Negotiator::wait(Rank& rank, int64_t handle, SiteId site) {
@@ -112,7 +113,7 @@ Task<Slice> Negotiator::wait(Rank& rank, int64_t handle, SiteId site) {
   const Submission carried_out = queue_.at(handle);
   queue_.forget(handle);
   if (carried_out.error != TensorResponse::Error::none) {
-    throw ProgramException(site, text_of(carried_out.error));
+    throw ProgramException(site, text_of(carried_out));
   }
   if (carried_out.result) {
     co_await rank.settle(carried_out.result);
@@ -242,6 +243,9 @@ Program Negotiator::carry_out(Rank& rank, const std::vector<TensorResponse>& res
     if (own != pending_.end()) {
       item.submission = &queue_.at(*own);
       item.number = *own;
+      if (response.error == TensorResponse::Error::mismatch) {
+        item.submission->failure = mismatch_text(item.submission->name, response, members_);
+      }
       told_.erase(*own);
       pending_.erase(own);
     }

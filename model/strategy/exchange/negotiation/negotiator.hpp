@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "model/program/rank.hpp"
@@ -43,9 +44,9 @@ class Negotiator : public DescribedLane, public std::enable_shared_from_this<Neg
   Program make_groups(Rank& rank);
   /// Of the ranks of the set. Makes the groups where make_groups() has not.
   Program start(Rank& rank);
-  /// Gives the handle.
+  /// Gives the handle. `name`: for messages.
   int64_t submit(Rank& rank, const TensorRequest& request, const Slice& data, const Slice& whole,
-                 Ticket ready);
+                 Ticket ready, std::string name = "");
   /// The same of the next handle: a tensor without a name of its own.
   int64_t submit_unnamed(Rank& rank, TensorRequest request, const Slice& data, const Slice& whole,
                          Ticket ready);

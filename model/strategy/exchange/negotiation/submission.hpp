@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "model/program/rank.hpp"
@@ -19,6 +20,8 @@ struct Submission {
   Ticket carried_out;  ///< a promise: `result` is known
   Ticket result;       ///< the data may be used
   TensorResponse::Error error = TensorResponse::Error::none;
+  std::string name{};     ///< as users know it; numbers of requests do not tell it
+  std::string failure{};  ///< the message of `error`
 };
 
 /// What a rank has handed over, by number from 0. Its host adds at the end and waits; its

@@ -19,6 +19,17 @@ class Mixture {
 
 }  // namespace
 
+std::string_view prefix_of(RequestKind kind) {
+  switch (kind) {
+    case RequestKind::all_reduce: return "allreduce";
+    case RequestKind::all_gather: return "allgather";
+    case RequestKind::broadcast: return "broadcast";
+    case RequestKind::join: return "join";
+    case RequestKind::barrier: return "barrier";
+  }
+  return "";
+}
+
 int64_t number_of_name(std::string_view name) {
   Mixture mixed;
   for (const char letter : name) {

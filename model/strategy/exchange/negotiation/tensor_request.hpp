@@ -15,6 +15,9 @@ namespace lockstep {
 /// front of them.
 enum class RequestKind : uint8_t { all_reduce, all_gather, broadcast, join, barrier };
 
+/// What stands in front of names of this kind: "allreduce" (horovod/torch/mpi_ops_v2.cc).
+std::string_view prefix_of(RequestKind kind);
+
 /// Where the number of a tensor comes from. Only what is named by the user's program means the
 /// same tensor on every rank; `unnamed` counts the calls of a rank, as Horovod's handles do.
 /// `statement`: the number of a name that a statement of the scenario gives (number_of_name).
@@ -53,7 +56,8 @@ struct TensorResponse {
   TensorRequest request;
   enum class Error : uint8_t { none, mismatch, not_with_join, shut_down, damaged };
   Error error = Error::none;
-  std::vector<int64_t> parts{};  ///< of all_gather: elements of each member
+  /// Of all_gather: elements of each member; of a mismatch: who asked for what (mismatch.hpp).
+  std::vector<int64_t> parts{};
   bool operator==(const TensorResponse&) const = default;
 };
 
