@@ -19,6 +19,7 @@
 #include "rehearsal/findings/compiled_graphs.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
+#include "rehearsal/findings/horovod_exceptions.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
 #include "rehearsal/findings/met_by_name.hpp"
@@ -313,6 +314,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   drop_errors_told_as_ends(statements, findings);
   append(findings, std::move(statements));
   append(findings, raised_findings(run, findings));
+  tell_horovod_exceptions(run, findings);
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
   add_unordered_calls(run, findings);

@@ -3,142 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
 
-#include "model/strategy/data_parallel/horovod/process_sets.hpp"
-#include "model/trainer/prepare/strategy_arguments.hpp"
+#include "model/scenario/expressions_of.hpp"
+#include "model/user_program/sites.hpp"
 #include "properties/diagnosis/divergence.hpp"
 #include "properties/diagnosis/last_operation.hpp"
+#include "rehearsal/findings/guard_of_call.hpp"
 #include "rehearsal/findings/horovod_stall.hpp"
+#include "rehearsal/findings/unmet_names.hpp"
 #include "rehearsal/findings/unnamed_waits.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-/// A name that some ranks have handed over more often than others.
-struct Unmet {
-  SiteId site{};
-  std::string name;
-  RankSet waiting;
-  RankSet missing;
-};
-
-/// Ranks that meet by name: those of a process set, or all.
-std::vector<RankSet> sets_of(const OneRun& run) {
-  std::vector<RankSet> sets;
-  const std::optional<TrainerSpec>& trainer = run.preparation.scenario->trainer;
-  if (trainer && trainer->strategy) {
-    for (const auto& ranks : process_sets_of(strategy_arguments_of(*trainer->strategy))) {
-      RankSet& set = sets.emplace_back();
-      for (const int64_t rank : ranks) {
-        set.add(static_cast<int32_t>(rank));
-      }
-    }
-  }
-  if (sets.empty()) {
-    sets.push_back(RankSet::all(run.result.journal->ranks()));
-  }
-  return sets;
-}
-
-/// How often each rank has handed over what is met by name.
-std::map<SiteId, std::vector<int64_t>> times_of(const OneRun& run) {
-  const Journal& journal = *run.result.journal;
-  std::map<SiteId, std::vector<int64_t>> times;  // by rank
-  for (const auto& [id, site] : run.preparation.sites.all()) {
-    if (!site.met_by_name.empty()) {
-      times[id].resize(static_cast<size_t>(journal.ranks()), 0);
-    }
-  }
-  for (int32_t rank = 0; rank < journal.ranks() && !times.empty(); ++rank) {
-    journal.lane(rank, 0).for_each([&](const Row& row) {
-      const auto named = row.row == RowKind::op ? times.find(row.site) : times.end();
-      if (named != times.end()) {
-        ++named->second[static_cast<size_t>(rank)];
-      }
-    });
-  }
-  return times;
-}
-
-std::vector<Unmet> unmet_in(const OneRun& run, const RankSet& set) {
-  std::vector<Unmet> all;
-  const std::vector<int32_t> ranks = set.ranks();
-  for (const auto& [id, counts] : times_of(run)) {
-    const auto times = [&counts](int32_t rank) { return counts[static_cast<size_t>(rank)]; };
-    const int64_t most = times(*std::ranges::max_element(ranks, {}, times));
-    Unmet unmet{id, run.preparation.sites.find(id)->met_by_name, {}, {}};
-    for (const int32_t rank : ranks) {
-      (times(rank) == most ? unmet.waiting : unmet.missing).add(rank);
-    }
-    if (!unmet.missing.empty()) {
-      all.push_back(std::move(unmet));
-    }
-  }
-  std::ranges::sort(all, {}, &Unmet::name);
-  return all;
-}
-
-/// What the statements of a bare program have handed over.
-std::vector<Unmet> unmet_of_statements(const OneRun& run) {
-  const RunLog& log = *run.preparation.log;
-  const int32_t ranks = run.result.journal->ranks();
-  std::map<std::string, std::vector<int64_t>> times;  // by rank
-  std::map<std::string, SiteId> sites;
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    for (const auto& [name, handed_over] : log.ranks[rank].handed_over) {
-      times[name].resize(static_cast<size_t>(ranks), 0);
-      times[name][static_cast<size_t>(rank)] = handed_over.times;
-      sites[name] = handed_over.site;
-    }
-  }
-  std::vector<Unmet> all;
-  for (const auto& [name, counts] : times) {
-    Unmet unmet{sites[name], name, {}, {}};
-    const int64_t most = *std::ranges::max_element(counts);
-    for (int32_t rank = 0; rank < ranks; ++rank) {
-      (counts[static_cast<size_t>(rank)] == most ? unmet.waiting : unmet.missing).add(rank);
-    }
-    if (!unmet.missing.empty()) {
-      unmet.site = log.ranks[unmet.waiting.first()].handed_over.at(name).site;
-      all.push_back(std::move(unmet));
-    }
-  }
-  return all;
-}
-
-/// Of the first set in which something is unmet.
-std::vector<Unmet> unmet_of(const OneRun& run) {
-  if (run.preparation.scenario->is_bare_program()) {
-    return unmet_of_statements(run);
-  }
-  for (const RankSet& set : sets_of(run)) {
-    if (std::vector<Unmet> unmet = unmet_in(run, set); !unmet.empty()) {
-      return unmet;
-    }
-  }
-  return {};
-}
-
-/// Those that the same ranks wait for.
-std::vector<Unmet> alike(const std::vector<Unmet>& all) {
-  std::vector<Unmet> same;
-  std::ranges::copy_if(all, std::back_inserter(same), [&all](const Unmet& other) {
-    return other.waiting == all.front().waiting && other.missing == all.front().missing;
-  });
-  return same;
-}
-
-std::string names_of(const std::vector<Unmet>& all) {
-  constexpr size_t most_told = 3;
-  std::string names;
-  for (size_t i = 0; i < std::min(all.size(), most_told); ++i) {
-    names += (i == 0 ? "" : ", ") + all[i].name;
-  }
-  return all.size() > most_told ? fmt::format("{} and {} more", names, all.size() - most_told)
-                                : names;
-}
 
 bool is_in_user_code(const OneRun& run, const Finding& finding) {
   return std::ranges::any_of(finding.sites, [&run](const FindingSite& place) {
@@ -161,21 +41,148 @@ std::string end_of(const OneRun& run, int32_t rank) {
   }
 }
 
-std::vector<std::string> fix_of(const OneRun& run, const Unmet& unmet, bool crosses) {
-  if (end_of_rank(run.result, unmet.missing.first()) == RankEnd::Kind::lost) {
+bool is_rank_lost(const OneRun& run, const Unmet& unmet) {
+  return end_of_rank(run.result, unmet.missing.first()) == RankEnd::Kind::lost;
+}
+
+// Whether the values of the expressions in it may make this pattern that name.
+bool may_be(const TextPattern& pattern, std::string_view name) {
+  if (!name.starts_with(pattern.words.front()) || !name.ends_with(pattern.words.back())) {
+    return false;
+  }
+  return !pattern.values.empty() || name == pattern.words.front();
+}
+
+// Whether a statement gives that name which did not hand it over here: a rank that waits for
+// something else may come to it.
+bool comes_elsewhere(const OneRun& run, const Unmet& unmet, bool is_guarded) {
+  bool comes = false;
+  const std::string_view given = std::string_view(unmet.name).substr(unmet.name.find('.') + 1);
+  for_each_statement(*run.preparation.scenario->program, [&](const Statement& statement) {
+    if (!statement.communication.name) {
+      return;
+    }
+    const TextPattern& pattern = statement.communication.name->value;
+    const bool is_same = site_of(statement) == unmet.site;
+    const bool in_other_turn = !is_guarded && !pattern.values.empty();
+    comes = comes || ((!is_same || in_other_turn) && may_be(pattern, given));
+  });
+  return comes;
+}
+
+// Whether two statements are what an `if` and its `else` hand over, by calls of one kind.
+bool may_be_misspelt(const OneRun& run, const Unmet& one, const Unmet& other) {
+  const Site* const first = run.preparation.sites.find(one.site);
+  const Site* const second = run.preparation.sites.find(other.site);
+  const auto kind = [](const Unmet& unmet) { return unmet.name.substr(0, unmet.name.find('.')); };
+  return first != nullptr && second != nullptr && first->guard == second->guard &&
+         first->in_else != second->in_else && kind(one) == kind(other) && kind(one) != one.name;
+}
+
+std::vector<std::string> fix_of_crossing(const OneRun& run, const Unmet& unmet,
+                                         const Unmet& crossing, bool is_guarded) {
+  if (comes_elsewhere(run, unmet, is_guarded)) {
+    return {"start them with `async: true` and `wait` once all are started: ranks may start them",
+            "in any order, but not wait for one before they start what the others wait for"};
+  }
+  if (may_be_misspelt(run, unmet, crossing)) {
+    return {"give both the same name if they are one tensor; else every rank must hand over both"};
+  }
+  return {};
+}
+
+std::vector<std::string> fix_of_unmet(const OneRun& run, const Unmet& unmet, const Unmet* crossing,
+                                      const std::optional<GuardOfCall>& guard) {
+  if (is_rank_lost(run, unmet)) {
     return {"start the job again from a checkpoint; what took the rank away is the cause"};
   }
   if (!run.preparation.scenario->is_bare_program()) {
-    return {"let all ranks run as many backwards"};
+    return {unmet.name.starts_with("broadcast.")
+                ? "let the optimizers of all ranks train the same parameters"
+                : "let all ranks run as many backwards"};
   }
-  if (crosses) {
-    return {"give both the same name if they are one tensor; else start them with `async: true`",
-            "and `wait` once all are started: ranks may start them in any order, but not wait for",
-            "one before they start what the others wait for"};
+  if (crossing != nullptr) {
+    std::vector<std::string> fix = fix_of_crossing(run, unmet, *crossing, guard.has_value());
+    if (!fix.empty()) {
+      return fix;
+    }
   }
-  return {
-      "let every rank hand over each name as often as the others; a rank without data can "
-      "`join`"};
+  return remedy_for_unmet(unmet, guard);
+}
+
+std::string consequence_of_unmet(const OneRun& run, const Unmet& first, const std::string& names) {
+  const bool is_one = first.waiting.size() == 1;
+  const std::string has =
+      fmt::format("{} {} handed over {}", first.waiting.phrase(), is_one ? "has" : "have", names);
+  const bool is_one_missing = first.missing.size() == 1;
+  return fmt::format("Horovod stall: {}, and {} {}. {}", has, first.missing.phrase(),
+                     first.came_before ? (is_one_missing ? "does not again" : "do not again")
+                     : is_one_missing  ? "never does"
+                                       : "never do",
+                     stall_limits(*run.preparation.scenario));
+}
+
+std::string title_of_names(const Unmet& first, const std::vector<Unmet>& unmet) {
+  const std::string waits = first.waiting.size() == 1 ? "waits" : "wait";
+  return fmt::format("{} {} forever for {}: {}", first.waiting.phrase(), waits, names_of(unmet),
+                     never_text(first, unmet.size()));
+}
+
+// Where the others wait for this side in turn, for a name of their own; null: they do not.
+const Unmet* crossing_of(const std::vector<Unmet>& all, const Unmet& first) {
+  const auto found = std::ranges::find_if(all, [&first](const Unmet& other) {
+    return other.waiting.contains(first.missing.first()) &&
+           other.missing.contains(first.waiting.first());
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// When one of those that wait handed it over.
+Time handed_over_at(const OneRun& run, const Unmet& unmet) {
+  const LaneJournal& lane = run.result.journal->lane(unmet.waiting.first(), 0);
+  Time at = Time::max();
+  lane.for_each([&](const Row& row) {
+    if (row.row == RowKind::op && row.site == unmet.site) {
+      at = lane.completion(row.sequence).issue;
+    }
+  });
+  return at;
+}
+
+// What keeps a rank from a statement is the cause of what it leaves out. Without that few ranks
+// leave out what the others do, or those that went on without it wait for the others later.
+std::vector<Unmet> cause_first(const OneRun& run, std::vector<Unmet> all) {
+  std::ranges::stable_sort(all, {}, [&](const Unmet& unmet) {
+    Finding unused;
+    const bool is_guarded =
+        name_guard(run, unmet.site, unmet.waiting, unmet.missing, unused).has_value();
+    return std::tuple(!is_guarded, unmet.missing.size(), handed_over_at(run, unmet));
+  });
+  return all;
+}
+
+Finding finding_of_names(const OneRun& run, const std::vector<Unmet>& all) {
+  const std::vector<Unmet> unmet = alike(all);
+  const Unmet& first = unmet.front();
+  Finding finding = finding_of("LS101", Level::error, title_of_names(first, unmet));
+  finding.ranks = first.waiting;
+  finding.sites.push_back({first.site, SiteRole::subject, "handed over here"});
+  const std::optional<GuardOfCall> guard =
+      name_guard(run, first.site, first.waiting, first.missing, finding);
+  finding.did.push_back({first.waiting, 0, "hands over " + first.name, first.site});
+  const int32_t absent = first.missing.first();
+  const Unmet* const crossing = crossing_of(all, first);
+  const SiteId last =
+      crossing != nullptr ? crossing->site : last_operation(*run.result.journal, absent).site;
+  finding.did.push_back({first.missing, 0,
+                         crossing != nullptr
+                             ? fmt::format("hands over {} and waits for it", crossing->name)
+                             : end_of(run, absent),
+                         last});
+  finding.sites.push_back({last, SiteRole::other, fmt::format("the last call of rank {}", absent)});
+  finding.follows.push_back(consequence_of_unmet(run, first, names_of(unmet)));
+  finding.fix = fix_of_unmet(run, first, crossing, guard);
+  return finding;
 }
 
 }  // namespace
@@ -190,59 +197,27 @@ void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings)
   if (!run.result.hung || run.result.journal == nullptr) {
     return;
   }
-  const std::vector<Unmet> all_unmet = unmet_of(run);
-  if (all_unmet.empty()) {
+  const std::vector<Unmet> all = cause_first(run, unmet_of(run));
+  if (all.empty()) {
     if (std::optional<Finding> finding = unnamed_waits(run)) {
       std::erase_if(findings, is_hang);
       findings.push_back(std::move(*finding));
     }
     return;
   }
-  const std::vector<Unmet> unmet = alike(all_unmet);
-  const Unmet& first = unmet.front();
-  const std::string follows = fmt::format(
-      "Horovod stall: {} {}, and {} never {}. {}",
-      first.waiting.phrase() +
-          (first.waiting.size() == 1 ? " has handed over" : " have handed over"),
-      names_of(unmet), first.missing.phrase(), first.missing.size() == 1 ? "does" : "do",
-      stall_limits(*run.preparation.scenario));
   const auto told = std::ranges::find_if(findings, [&run](const Finding& finding) {
     return is_hang(finding) && is_in_user_code(run, finding);
   });
   const bool has_cause = told != findings.end();
   if (has_cause) {
-    told->follows.push_back(follows);
+    told->follows.push_back(consequence_of_unmet(run, all.front(), names_of(alike(all))));
   }
   std::erase_if(findings, [&run](const Finding& finding) {
     return is_hang(finding) && !is_in_user_code(run, finding);
   });
-  if (has_cause) {
-    return;
+  if (!has_cause) {
+    findings.push_back(finding_of_names(run, all));
   }
-  Finding finding = finding_of(
-      "LS101", Level::error,
-      fmt::format("{} {} forever for {}: {} never hand{} {} over", first.waiting.phrase(),
-                  first.waiting.size() == 1 ? "waits" : "wait", names_of(unmet),
-                  first.missing.phrase(), first.missing.size() == 1 ? "s" : "",
-                  unmet.size() == 1 ? "it" : "them"));
-  finding.ranks = first.waiting;
-  finding.sites.push_back({first.site, SiteRole::subject, "handed over here"});
-  finding.did.push_back({first.waiting, 0, "hands over " + first.name, first.site});
-  const int32_t absent = first.missing.first();
-  // Where the others wait for this side in turn, for a name of their own.
-  const auto crossing = std::ranges::find_if(all_unmet, [&first, absent](const Unmet& other) {
-    return other.waiting.contains(absent) && other.missing.contains(first.waiting.first());
-  });
-  const bool crosses = crossing != all_unmet.end();
-  const SiteId last = crosses ? crossing->site : last_operation(*run.result.journal, absent).site;
-  finding.did.push_back({first.missing, 0,
-                         crosses ? fmt::format("hands over {} and waits for it", crossing->name)
-                                 : end_of(run, absent),
-                         last});
-  finding.sites.push_back({last, SiteRole::other, fmt::format("the last call of rank {}", absent)});
-  finding.follows.push_back(follows);
-  finding.fix = fix_of(run, first, crosses);
-  findings.push_back(std::move(finding));
 }
 
 }  // namespace lockstep::cli

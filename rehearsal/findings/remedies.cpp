@@ -122,6 +122,29 @@ Lines python_of_missing_call(const Statement& statement, bool with_trainer) {
           "    ...   # what one rank does alone: print, write a file of your own"};
 }
 
+// Calls of Horovod itself.
+Lines python_of_named_call(const Statement* statement, const Finding& finding) {
+  const bool starts_all = std::ranges::any_of(finding.fix, [](const std::string& line) {
+    return line.find("async: true") != std::string::npos;
+  });
+  if (starts_all) {
+    return {"handles = [hvd.allreduce_async_(tensor, name=name) for name, tensor in named_tensors]",
+            "for handle in handles: hvd.synchronize(handle)"};
+  }
+  const bool is_guarded =
+      std::ranges::find(finding.sites, SiteRole::guard, &FindingSite::role) != finding.sites.end();
+  if (statement == nullptr || statement->kind != Kind::all_reduce || !is_guarded) {
+    return {};
+  }
+  std::string name;
+  if (statement->communication.name) {
+    const TextPattern& pattern = statement->communication.name->value;
+    name = fmt::format(", name={}\"{}\"", pattern.values.empty() ? "" : "f", pattern.text);
+  }
+  return {fmt::format("hvd.allreduce_({}{})   # on every rank", data_text(*statement), name),
+          "if hvd.rank() == 0:", "    ...   # what one rank does alone: print, write a file"};
+}
+
 // "training" where ranks have unequal numbers of training batches.
 std::string separating_batches(const OneRun& run, const Finding& finding) {
   const Site* const site = run.preparation.sites.find(finding.why.site);
@@ -131,8 +154,7 @@ std::string separating_batches(const OneRun& run, const Finding& finding) {
 Lines python_of_calls(const OneRun& run, const Statement* statement, const Finding& finding) {
   const bool with_trainer = !run.preparation.scenario->is_bare_program();
   if (finding.code == "LS101" && meets_by_name(*run.preparation.scenario)) {
-    return {"handles = [hvd.allreduce_async_(tensor, name=name) for name, tensor in named_tensors]",
-            "for handle in handles: hvd.synchronize(handle)"};
+    return python_of_named_call(statement, finding);
   }
   if (finding.code == "LS101" && statement != nullptr) {
     return python_of_missing_call(*statement, with_trainer);
