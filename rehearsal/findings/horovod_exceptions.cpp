@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
 #include "model/strategy/exchange/negotiation/mismatch.hpp"
 #include "properties/diagnosis/last_operation.hpp"
 #include "properties/diagnosis/remedy.hpp"
@@ -134,6 +135,51 @@ void tell_mismatch(const OneRun& run, const std::string& message, const RankSet&
   findings.push_back(std::move(finding));
 }
 
+// Ranks that wait in a join, while others ask for what needs all ranks.
+void tell_joined(const OneRun& run, const HorovodEnds& ends, std::vector<Finding>& findings) {
+  const auto places = by_end_site(run, ends.shut_down);
+  if (places.empty()) {
+    return;
+  }
+  take_bare(findings, ends.not_with_join, negotiation_errors::not_with_join);
+  take_bare(findings, ends.shut_down, negotiation_errors::shut_down);
+  const bool is_bare_program = run.preparation.scenario->is_bare_program();
+  for (const auto& [site, joined] : places) {
+    const bool at_end = site == site_id(horovod_sites::join);
+    const std::string call = description_at(run, site);
+    const std::string never = fmt::format("{} never {} it", ends.not_with_join.phrase(),
+                                          ends.not_with_join.size() == 1 ? "calls" : "call");
+    Finding finding = finding_of(
+        "LS101", Level::error,
+        at_end || is_bare_program
+            ? fmt::format("{} {} joined, and {} {} what needs all ranks", joined.phrase(),
+                          joined.size() == 1 ? "has" : "have", ends.not_with_join.phrase(),
+                          ends.not_with_join.size() == 1 ? "calls" : "call")
+            : fmt::format("{} {} in the join of {}: {}", joined.phrase(),
+                          joined.size() == 1 ? "waits" : "wait", call, never));
+    finding.ranks = joined;
+    finding.sites.push_back({site, SiteRole::subject, "joins on " + joined.phrase()});
+    name_guard(run, site, joined, ends.not_with_join, finding);
+    add_ends(run, joined, finding);
+    add_ends(run, ends.not_with_join, finding);
+    if (!at_end && !is_bare_program) {
+      finding.follows.push_back(
+          fmt::format("HorovodStrategy joins all ranks before {}: {} {} zeros to the averages of "
+                      "the others until they join, too",
+                      call, joined.phrase(), joined.size() == 1 ? "gives" : "give"));
+    }
+    finding.follows.push_back(fmt::format(
+        "the next all_gather or broadcast raises on {}; when their processes end, "
+        "Horovod shuts down, and {} {}, too",
+        ends.not_with_join.phrase(), joined.phrase(), joined.size() == 1 ? "raises" : "raise"));
+    finding.fix = is_bare_program
+                      ? std::vector<std::string>{"let no rank `join` before all ranks have made "
+                                                 "their all_gathers and broadcasts"}
+                      : fix_of_call(call);
+    findings.push_back(std::move(finding));
+  }
+}
+
 // The error of another rank has ended it: one defect.
 bool tell_as_consequence(const HorovodEnds& ends, RankSet failed, std::vector<Finding>& findings) {
   const auto cause = std::ranges::find_if(findings, [&](const Finding& finding) {
@@ -215,6 +261,10 @@ void tell_horovod_exceptions(const OneRun& run, std::vector<Finding>& findings) 
   const HorovodEnds ends = horovod_ends(run);
   for (const auto& [message, ranks] : ends.mismatch) {
     tell_mismatch(run, message, ranks, findings);
+  }
+  if (!ends.not_with_join.empty()) {
+    tell_joined(run, ends, findings);
+    return;
   }
   RankSet failed = ends.others;
   for (const auto& [message, ranks] : ends.mismatch) {

@@ -128,6 +128,18 @@ TEST_CASE("horovod ranks that reduce otherwise under one name are named") {
                                               "reduced by sum on rank 2"));
 }
 
+TEST_CASE("a value logged by one horovod rank tells of the join before it") {
+  const Rehearsal ran = training(
+      "program: {training_step: [forward, {if: rank == 0, then: [{log: {name: a, value: loss, "
+      "sync_dist: true}}]}]}\n");
+  const Finding& finding = only(ran);
+  CHECK(finding.code == "LS101");
+  CHECK(finding.title == "rank 0 waits in the join of log: rank 1 never calls it");
+  CHECK(has_guard(finding, "true on rank 0, false on rank 1"));
+  CHECK_THAT(lines(finding.fix), Catch::Contains("call `log` with sync_dist on every rank"));
+  CHECK_THAT(lines(finding.follows), Catch::Contains("gives zeros to the averages of the others"));
+}
+
 TEST_CASE("an exception of one horovod rank is one finding") {
   const Rehearsal ran = training("faults: [{exception: {rank: 1, at: step 2}}]\n");
   const Finding& finding = only(ran);
