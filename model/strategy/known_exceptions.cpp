@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
 
@@ -17,6 +18,9 @@ constexpr KnownException exceptions_with_fix[] = {
      "write checkpoint: fairscale, which is fairscale.nn.checkpoint_wrapper"},
     {fully_sharded_sites::freed_unit, wrapping_code,
      "make every checkpointed module a unit of its own: wrap(checkpoint_wrapper(module))"},
+    {horovod_sites::take_state, "LS104",
+     "give the optimizers of all ranks the same parameters to train: hvd.broadcast_optimizer_state "
+     "looks every entry of rank 0's state up in the rank's own"},
 };
 
 }  // namespace

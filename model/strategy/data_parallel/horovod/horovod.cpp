@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <exception>
 
-#include "model/network/optimizer/optimizer_rule.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
+#include "model/strategy/data_parallel/horovod/optimizer_state_names.hpp"
 #include "model/strategy/exchange/first_weights.hpp"
 #include "model/strategy/local_model/scaled_step.hpp"
 #include "model/strategy/local_model/statistics_kept_apart.hpp"
@@ -14,7 +14,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view gradients_averaged = "gradients_reduced";
-constexpr int64_t bytes_of_pickle = 14;  ///< around what an object holds
 
 }  // namespace
 
@@ -155,97 +154,10 @@ Program Horovod::send_states(Rank& rank) {
   for (const State& state : states) {
     handles.push_back(negotiator_->submit(
         rank, request_of(RequestKind::broadcast, state.space, state.number, state.value),
-        state.value, {}, ready));
+        state.value, {}, ready, broadcast_name(state.name)));
   }
   for (const int64_t handle : handles) {
     co_await negotiator_->wait(rank, handle, site);
-  }
-}
-
-// hvd.broadcast_optimizer_state: a step with zero gradients makes the state, whatever else it does;
-// then rank 0's state becomes everybody's, one broadcast for each tensor, and its options travel as
-// one pickled object.
-Program Horovod::send_optimizer(Rank& rank, size_t optimizer) {
-  replica().zero_gradients(rank, optimizer, false);
-  replica().state().fill_missing_gradients(rank);
-  UpdateOptions update;
-  update.optimizer = optimizer;
-  replica().optimizer_step(rank, update, site_id(horovod_sites::first_step));
-  if (rank.world_size() == 1) {
-    co_return;
-  }
-  const OptimizerPlan& plan_of = plan().optimizers[optimizer];
-  const int64_t counters = rule_of(plan_of.kind).counters();
-  std::vector<Slice> tensors;
-  int64_t updated = 0;
-  for (const Replica::Parameter& parameter : replica().parameters()) {
-    if (parameter.trainable && plan_of.holds(parameter.place.layer)) {
-      ++updated;
-      tensors.insert(tensors.end(), static_cast<size_t>(counters), Slice{});
-      tensors.insert(tensors.end(), parameter.tensor.state.begin(), parameter.tensor.state.end());
-    }
-  }
-  const auto name = static_cast<int64_t>(optimizer) << 32;
-  co_await send_state(rank, tensors, name);
-  // torch 1.x keeps a state of None for each updated parameter where SGD has no momentum.
-  const int64_t without_state = tensors.empty() ? updated : 0;
-  constexpr int64_t bytes_of_option = 17;  // its name with the number of its group, and its value
-  constexpr int64_t bytes_of_none = 21;
-  co_await send_object(rank, negotiator_,
-                       bytes_of_pickle +
-                           bytes_of_option * (rule_of(plan_of.kind).group_entries() - 1) +
-                           bytes_of_none * without_state,
-                       name);
-}
-
-// DistributedOptimizer with groups: all ranks take rank 0's order of the parameters' names.
-Program Horovod::send_names(Rank& rank, size_t optimizer) {
-  constexpr int64_t bytes_around_name = 3;
-  int64_t bytes = bytes_of_pickle;
-  for (const Replica::Parameter& parameter : replica().parameters()) {
-    if (parameter.trainable && plan().optimizers[optimizer].holds(parameter.place.layer)) {
-      bytes += bytes_around_name + std::ssize(replica().network().parameter_name(parameter.place));
-    }
-  }
-  constexpr int64_t behind_state = int64_t{1} << 31;
-  co_await send_object(rank, of_gradients(), bytes,
-                       static_cast<int64_t>(optimizer) << 32 | behind_state);
-}
-
-// Tensors of an optimizer; those without a slice have one element, as a count of steps has.
-Program Horovod::send_state(Rank& rank, std::vector<Slice> tensors, int64_t name) {
-  const auto counters = std::ranges::count(tensors, no_buffer, &Slice::buffer);
-  const Slice counts =
-      rank.allocate(Purpose::communication, DType::fp32, std::max<int64_t>(counters, 1));
-  const SiteId site = site_id(horovod_sites::send_optimizer);
-  const Ticket ready = rank.event({compute_stream, {}, site});
-  std::vector<int64_t> handles;
-  int64_t counter = 0;
-  for (const Slice& tensor : tensors) {
-    const Slice sent = tensor.buffer == no_buffer ? counts.part(counter++, 1) : tensor;
-    const TensorRequest request = request_of(RequestKind::broadcast, NameSpace::optimizer_state,
-                                             name | static_cast<int64_t>(handles.size()), sent);
-    handles.push_back(negotiator_->submit(rank, request, sent, {}, ready));
-  }
-  for (const int64_t handle : handles) {
-    co_await negotiator_->wait(rank, handle, site);
-  }
-  rank.release(counts);
-}
-
-// hvd.broadcast_object: the size of what pickle makes of it, then that.
-Program Horovod::send_object(Rank& rank, std::shared_ptr<Negotiator> among, int64_t bytes,
-                             int64_t name) {
-  const SiteId site = site_id(horovod_sites::send_optimizer);
-  const Slice parts[] = {rank.allocate(Purpose::communication, DType::int32, 1),
-                         rank.allocate(Purpose::communication, DType::uint8, bytes)};
-  for (const Slice& part : parts) {
-    const TensorRequest request = request_of(RequestKind::broadcast, NameSpace::object,
-                                             name | (part.dtype == DType::int32 ? 0 : 1), part);
-    const int64_t handle =
-        among->submit(rank, request, part, {}, rank.event({compute_stream, {}, site}));
-    co_await among->wait(rank, handle, site);
-    rank.release(part);
   }
 }
 

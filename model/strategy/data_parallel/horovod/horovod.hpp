@@ -2,6 +2,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "model/strategy/data_parallel/horovod/adasum.hpp"
 #include "model/strategy/data_parallel/horovod/gradient_negotiation.hpp"
@@ -65,9 +68,15 @@ class Horovod final : public ReplicatedDataParallel {
   const std::shared_ptr<Negotiator>& of_gradients() const;
   Program send_states(Rank& rank);
   Program send_optimizer(Rank& rank, size_t optimizer);
-  Program send_state(Rank& rank, std::vector<Slice> tensors, int64_t name);
+  /// Of an optimizer, under its name there.
+  struct StateTensor {
+    std::string name;
+    Slice value;
+  };
+  Program send_state(Rank& rank, std::vector<StateTensor> tensors, int64_t name);
   Program send_names(Rank& rank, size_t optimizer);
-  Program send_object(Rank& rank, std::shared_ptr<Negotiator> among, int64_t bytes, int64_t name);
+  Task<int64_t> send_object(Rank& rank, std::shared_ptr<Negotiator> among, int64_t bytes,
+                            int64_t name, std::string_view type);
   static TensorRequest request_of(RequestKind kind, NameSpace space, int64_t number,
                                   const Slice& data);
   Program join_all(Rank& rank, SiteId site);

@@ -7,6 +7,7 @@
 
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
+#include "model/strategy/data_parallel/horovod/optimizer_state_names.hpp"
 #include "model/strategy/data_parallel/horovod/process_sets.hpp"
 #include "model/strategy/exchange/first_weights.hpp"
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
@@ -239,8 +240,12 @@ HorovodOptions horovod_options_from(const TrainingPlan& plan, const StrategyArgu
   return options;
 }
 
-std::vector<Site> sites_of_gradients(const TrainingPlan& plan) {
+std::vector<Site> sites_of_names(const TrainingPlan& plan) {
   std::vector<Site> sites;
+  for (const std::string& state : names_of_optimizer_states(plan)) {
+    Site& site = sites.emplace_back(step_called("horovod: " + broadcast_name(state)));
+    site.met_by_name = broadcast_name(state);
+  }
   for (const ParameterPlace place : plan.network->parameters()) {
     for (const bool in_group : {false, true}) {
       const std::string name = gradient_name(*plan.network, place, in_group);
@@ -276,7 +281,7 @@ StrategyEntry horovod() {
                      {"HOROVOD_CACHE_CAPACITY", "cache_capacity", 0}};
   add_steps(negotiation_sites::every_step, entry.sites);
   add_steps(horovod_sites::every_step, entry.sites);
-  entry.sites_of_plan = sites_of_gradients;
+  entry.sites_of_plan = sites_of_names;
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<Horovod>(plan, horovod_options_from(plan, arguments));
   };

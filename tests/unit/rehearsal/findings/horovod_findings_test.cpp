@@ -140,6 +140,27 @@ TEST_CASE("a value logged by one horovod rank tells of the join before it") {
   CHECK_THAT(lines(finding.follows), Catch::Contains("gives zeros to the averages of the others"));
 }
 
+TEST_CASE("the optimizer's state that a horovod rank lacks is named, with what freezes it") {
+  const Rehearsal ran =
+      training("optimizer: {SGD: {lr: 0.01, momentum: 0.9}}\n", ", frozen_on: [1]");
+  const Finding& finding = only(ran);
+  CHECK(finding.code == "LS101");
+  CHECK(finding.title ==
+        "rank 0 waits forever for broadcast.momentum_buffer.3, broadcast.momentum_buffer.4: rank 1 "
+        "never hands them over");
+  CHECK(finding.why.text == "a layer is not frozen on all ranks");
+  CHECK_THAT(lines(finding.fix), Catch::Contains("freeze the same layers on every rank"));
+}
+
+TEST_CASE("options of rank 0's optimizer that a horovod rank does not know are named") {
+  const Rehearsal ran = training("optimizer: {SGD: {lr: 0.01}}\n", ", frozen_on: [1]");
+  const Finding& finding = only(ran);
+  CHECK(finding.code == "LS104");
+  CHECK(finding.title == "rank 1 raised 'KeyError: 'momentum_buffer.3''");
+  CHECK(finding.why.text == "a layer is not frozen on all ranks");
+  CHECK_THAT(lines(finding.follows), Catch::Contains("Horovod shuts down on all ranks: rank 0"));
+}
+
 TEST_CASE("an exception of one horovod rank is one finding") {
   const Rehearsal ran = training("faults: [{exception: {rank: 1, at: step 2}}]\n");
   const Finding& finding = only(ran);
