@@ -114,6 +114,14 @@ std::string consequence_of_unmet(const OneRun& run, const Unmet& first, const st
   const bool is_one = first.waiting.size() == 1;
   const std::string has =
       fmt::format("{} {} handed over {}", first.waiting.phrase(), is_one ? "has" : "have", names);
+  if (is_rank_lost(run, first)) {
+    const bool by_mpirun = run.preparation.placement.launch.launcher == "mpirun";
+    return fmt::format(
+        "{}, and {} {} gone: within milliseconds all others raise HorovodInternalError, and {} "
+        "ends all processes as soon as one has failed",
+        has, first.missing.phrase(), first.missing.size() == 1 ? "is" : "are",
+        by_mpirun ? "mpirun" : "horovodrun");
+  }
   const bool is_one_missing = first.missing.size() == 1;
   return fmt::format("Horovod stall: {}, and {} {}. {}", has, first.missing.phrase(),
                      first.came_before ? (is_one_missing ? "does not again" : "do not again")
@@ -122,8 +130,12 @@ std::string consequence_of_unmet(const OneRun& run, const Unmet& first, const st
                      stall_limits(*run.preparation.scenario));
 }
 
-std::string title_of_names(const Unmet& first, const std::vector<Unmet>& unmet) {
+std::string title_of_names(const OneRun& run, const Unmet& first, const std::vector<Unmet>& unmet) {
   const std::string waits = first.waiting.size() == 1 ? "waits" : "wait";
+  if (is_rank_lost(run, first)) {
+    return fmt::format("{} {} for {}: {} {} lost", first.waiting.phrase(), waits, names_of(unmet),
+                       first.missing.phrase(), first.missing.size() == 1 ? "was" : "were");
+  }
   return fmt::format("{} {} forever for {}: {}", first.waiting.phrase(), waits, names_of(unmet),
                      never_text(first, unmet.size()));
 }
@@ -164,7 +176,7 @@ std::vector<Unmet> cause_first(const OneRun& run, std::vector<Unmet> all) {
 Finding finding_of_names(const OneRun& run, const std::vector<Unmet>& all) {
   const std::vector<Unmet> unmet = alike(all);
   const Unmet& first = unmet.front();
-  Finding finding = finding_of("LS101", Level::error, title_of_names(first, unmet));
+  Finding finding = finding_of("LS101", Level::error, title_of_names(run, first, unmet));
   finding.ranks = first.waiting;
   finding.sites.push_back({first.site, SiteRole::subject, "handed over here"});
   const std::optional<GuardOfCall> guard =

@@ -161,6 +161,18 @@ TEST_CASE("options of rank 0's optimizer that a horovod rank does not know are n
   CHECK_THAT(lines(finding.follows), Catch::Contains("Horovod shuts down on all ranks: rank 0"));
 }
 
+TEST_CASE("a lost horovod rank is an error at once, and horovodrun ends the job") {
+  const std::string lost = "faults: [{lost_rank: {rank: 1, at: step 2}}]\n";
+  const Rehearsal ran = training(lost);
+  const std::string follows = lines(only(ran).follows);
+  CHECK_THAT(follows, Catch::Contains("within milliseconds all others raise HorovodInternalError, "
+                                      "and horovodrun ends all processes"));
+  CHECK_THAT(follows, !Catch::Contains("without limit"));
+  const Rehearsal ddp = training("process_group: {backend: gloo}\n" + lost, "",
+                                 "trainer: {strategy: ddp, devices: 2, ");
+  CHECK_THAT(lines(ddp.findings.front().follows), Catch::Contains("Connection closed by peer"));
+}
+
 TEST_CASE("an exception of one horovod rank is one finding") {
   const Rehearsal ran = training("faults: [{exception: {rank: 1, at: step 2}}]\n");
   const Finding& finding = only(ran);
