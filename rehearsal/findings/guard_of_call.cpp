@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "properties/diagnosis/decision.hpp"
-
 namespace lockstep::cli {
 
 namespace {
@@ -21,16 +19,21 @@ int64_t last_row_at(const Journal& journal, int32_t rank, SiteId statement) {
 
 }  // namespace
 
-std::optional<GuardOfCall> name_guard(const OneRun& run, SiteId statement, const RankSet& callers,
-                                      const RankSet& lackers, Finding& finding) {
+std::optional<Decision> guard_of_statement(const OneRun& run, SiteId statement,
+                                           const RankSet& callers, const RankSet& lackers) {
   const Journal& journal = *run.result.journal;
   const int64_t row = last_row_at(journal, callers.first(), statement);
   if (row < 0 || journal.lanes(lackers.first()) == 0) {
     return std::nullopt;
   }
-  const std::optional<Decision> decision =
-      guard_that_differs(journal.sites, statement, Decisions(journal, callers.first(), 0), row,
-                         Decisions(journal, lackers.first(), 0));
+  return guard_that_differs(journal.sites, statement, Decisions(journal, callers.first(), 0), row,
+                            Decisions(journal, lackers.first(), 0));
+}
+
+std::optional<GuardOfCall> name_guard(const OneRun& run, SiteId statement, const RankSet& callers,
+                                      const RankSet& lackers, Finding& finding) {
+  const Journal& journal = *run.result.journal;
+  const std::optional<Decision> decision = guard_of_statement(run, statement, callers, lackers);
   if (!decision) {
     return std::nullopt;
   }

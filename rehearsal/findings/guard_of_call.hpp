@@ -4,6 +4,7 @@
 #include <string>
 
 #include "model/program/journal.hpp"
+#include "properties/diagnosis/decision.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/run/one_run.hpp"
 
@@ -16,8 +17,12 @@ struct GuardOfCall {
   std::string condition;
 };
 
-/// Names the innermost `if` or `repeat` around the statement that the first of these ranks took
-/// differently: in a site, and as the reason. Nothing: there is none.
+/// The innermost `if` or `repeat` around the statement that the first of these ranks took
+/// differently. Nothing: there is none.
+std::optional<Decision> guard_of_statement(const OneRun& run, SiteId statement,
+                                           const RankSet& callers, const RankSet& lackers);
+
+/// Names it in the finding: in a site, and as the reason.
 std::optional<GuardOfCall> name_guard(const OneRun& run, SiteId statement, const RankSet& callers,
                                       const RankSet& lackers, Finding& finding);
 

@@ -164,13 +164,20 @@ Time handed_over_at(const OneRun& run, const Unmet& unmet) {
 // What keeps a rank from a statement is the cause of what it leaves out. Without that few ranks
 // leave out what the others do, or those that went on without it wait for the others later.
 std::vector<Unmet> cause_first(const OneRun& run, std::vector<Unmet> all) {
-  std::ranges::stable_sort(all, {}, [&](const Unmet& unmet) {
-    Finding unused;
+  using Order = std::tuple<bool, int64_t, Time, size_t>;  // the last: by name, as they come
+  std::vector<Order> orders;
+  for (const Unmet& unmet : all) {
     const bool is_guarded =
-        name_guard(run, unmet.site, unmet.waiting, unmet.missing, unused).has_value();
-    return std::tuple(!is_guarded, unmet.missing.size(), handed_over_at(run, unmet));
-  });
-  return all;
+        guard_of_statement(run, unmet.site, unmet.waiting, unmet.missing).has_value();
+    orders.emplace_back(!is_guarded, unmet.missing.size(), handed_over_at(run, unmet),
+                        orders.size());
+  }
+  std::ranges::sort(orders);
+  std::vector<Unmet> sorted;
+  for (const Order& order : orders) {
+    sorted.push_back(std::move(all[std::get<size_t>(order)]));
+  }
+  return sorted;
 }
 
 Finding finding_of_names(const OneRun& run, const std::vector<Unmet>& all) {
