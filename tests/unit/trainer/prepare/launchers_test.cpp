@@ -178,10 +178,10 @@ TEST_CASE("Bagua's launchers have arguments of their own") {
   CHECK(told(bagua("{baguarun: {nproc_per_node: 8, host_list: \"a\"}}", 2))
             .front()
             .starts_with("LS501 baguarun starts 8 processes on 1 node"));
-  CHECK(told(bagua("{baguarun: {host_list: \"a,b\"}}", 2))
-            .front()
-            .starts_with(
-                "baguarun: `nproc_per_node`, the number of processes of each host, is missing"));
+  CHECK(told(bagua("{baguarun: {host_list: \"a,b\"}}", 2)) ==
+        Told{"baguarun: `nproc_per_node`, the number of processes of each host, is missing"});
+  CHECK(told(bagua("{baguarun: {nproc_per_node: 8, host_list: \"a,a\"}}", 2)) ==
+        Told{"baguarun: the host a is given twice"});
   CHECK(told(bagua("{baguarun: {nproc_per_node: 8, ssh_port: 70000}}", 1)) ==
         Told{"`ssh_port` is 70000, which is no port"});
   const std::string module = "{bagua.distributed.launch: {nproc_per_node: 8, nnodes: 2";
@@ -194,6 +194,9 @@ TEST_CASE("Bagua's launchers have arguments of their own") {
             .starts_with("`node_rank` differs"));
   CHECK(told(bagua(module + ", master_addr: a, autotune_level: 1}}", 2)) ==
         Told{"Bagua's autotuning is not modelled: it changes the size of buckets as it runs"});
+  CHECK(told(bagua(module + ", master_addr: a, enable_bagua_net: true}}", 2)) ==
+        Told{"Bagua-Net, which sends over several TCP connections, is not modelled"});
+  CHECK(told(bagua(module + ", master_addr: a, enable_bagua_net: false}}", 2)).empty());
   const Preparation preparation =
       prepared(bagua(module + ", master_addr: a, master_port: 1234}}", 2));
   const auto variables = environment(preparation.placement.launch, 9);
