@@ -1,13 +1,15 @@
 #include "cli/render/over_time/utilization.hpp"
 
 #include <algorithm>
+#include <compare>
+#include <set>
 
 namespace lockstep::cli {
 
 namespace {
 
-/// Ranks that are looked at for who waits for whom.
-constexpr size_t told_ranks_max = 8;
+/// Ranks that are looked at beside one, for who waits for whom.
+constexpr size_t told_ranks_max = 7;
 /// So many rows of their journals are read, and nothing is shown of a rank that has more: it would
 /// take longer than the prediction.
 constexpr int64_t simulated_rows_max = 4'000'000;
@@ -27,17 +29,57 @@ int64_t rows_of(const Journal& journal, int32_t rank) {
   return rows;
 }
 
+// What tells ranks apart at first sight: those that others stand for look as these do.
+struct Look {
+  int64_t rows = 0;
+  Time issue{};
+  Time start{};
+  Time finish{};
+  auto operator<=>(const Look&) const = default;
+};
+
+Look look_of(const Journal& journal, int32_t rank) {
+  Look look{rows_of(journal, rank)};
+  const LaneJournal& lane = journal.lane(rank, 0);
+  if (lane.size() > 0) {
+    const Completion last = lane.completion(lane.row(lane.size() - 1).sequence);
+    look.issue = last.issue;
+    look.start = last.start;
+    look.finish = last.finish;
+  }
+  return look;
+}
+
+// The first of each look, and then the first of all: so that the same ranks are looked at, whether
+// others stand for some of them or not.
+std::vector<int32_t> in_order_of_interest(const Journal& journal, int32_t rank) {
+  std::vector<int32_t> ranks;
+  std::set<Look> looks{look_of(journal, rank)};
+  for (const int32_t other : journal.own_ranks()) {
+    if (ranks.size() < told_ranks_max && looks.insert(look_of(journal, other)).second) {
+      ranks.push_back(other);
+    }
+  }
+  for (int32_t other = 0; other < journal.ranks() && ranks.size() < told_ranks_max; ++other) {
+    if (other != rank && std::ranges::find(ranks, other) == ranks.end()) {
+      ranks.push_back(other);
+    }
+  }
+  return ranks;
+}
+
 // As many as there is time for.
 std::vector<int32_t> ranks_beside(const Journal& journal, int32_t rank) {
   std::vector<int32_t> others;
   int64_t rows = rows_of(journal, rank);
-  for (const int32_t other : journal.own_ranks()) {
-    rows += other == journal.own_rank(rank) ? 0 : rows_of(journal, other);
-    if (rows > simulated_rows_max || others.size() + 1 == told_ranks_max) {
+  for (const int32_t other : in_order_of_interest(journal, rank)) {
+    rows += rows_of(journal, other);
+    if (rows > simulated_rows_max) {
       break;
     }
-    if (other != journal.own_rank(rank)) {
-      others.push_back(other);
+    const int32_t own = journal.own_rank(other);
+    if (own != journal.own_rank(rank) && std::ranges::find(others, own) == others.end()) {
+      others.push_back(own);
     }
   }
   return others;

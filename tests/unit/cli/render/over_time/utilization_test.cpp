@@ -106,6 +106,32 @@ TEST_CASE("what was left out is seen as if it had been simulated") {
   CHECK(differ == 0);
 }
 
+TEST_CASE(
+    "which ranks wait meanwhile is asked of the same ranks, whether others run for them or not") {
+  // Shards of 643 elements on 48 ranks are of more kinds than ranks are looked at.
+  const std::string sharded =
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 24, gpu: {memory: 24 KiB}}\n"
+      "optimizer: {Adam: {lr: 0.01}}\ndata: {train: {samples: 96, batch_size: 1}}\n"
+      "model: {input: [6], layers: [{Linear: [6, 64]}, ReLU, {Linear: [64, 3]}], loss: MSELoss}\n"
+      "trainer: {accelerator: gpu, devices: 2, num_nodes: 24, max_epochs: 1, max_steps: 5, "
+      "strategy: {FSDPStrategy: {sharding_strategy: SHARD_GRAD_OP, use_orig_params: true, "
+      "cpu_offload: true, sync_module_states: false}}, num_sanity_val_steps: 0}\n";
+  const auto shares_of = [](const Rehearsal& ran) {
+    const auto seen = utilization_of(ran.run, ran.results.prediction, 0, 100);
+    REQUIRE(seen);
+    std::vector<std::array<double, moment_count>> shares;
+    for (const UtilizationSample& sample : seen->samples) {
+      shares.push_back(sample.share);
+    }
+    return shares;
+  };
+  const Rehearsal folded = advised(sharded + folds);
+  const Rehearsal whole = advised(sharded + "verify: {numerics: false, all_ranks: true}\n");
+  REQUIRE(folded.run.preparation.options.classes != nullptr);
+  REQUIRE(whole.run.preparation.options.classes == nullptr);
+  CHECK(shares_of(folded) == shares_of(whole));
+}
+
 TEST_CASE("every step has its time and its samples, also one that was left out") {
   const Rehearsal folded = advised(of_epochs + folds);
   const Rehearsal whole = advised(of_epochs + every_step);
