@@ -44,17 +44,35 @@ std::vector<Turn> turns_of(const PipelineSlots& slots) {
   return turns;
 }
 
-/// The stages that the turns from this one on compute, the next ones first.
-std::vector<int32_t> next_stages(const std::vector<Turn>& turns, size_t from) {
-  std::vector<int32_t> stages;
-  for (size_t turn = from; turn < turns.size() && stages.size() < active_stages_max; ++turn) {
-    for (const PipelineAction& action : turns[turn].actions) {
-      if (std::ranges::find(stages, action.stage) == stages.end()) {
-        stages.push_back(action.stage);
+/// A stage, and the turn that computes it next.
+struct NextStage {
+  int32_t stage = 0;
+  size_t turn = 0;
+};
+
+/// For each turn the stages that it and those behind it compute, the next ones first; all those of
+/// a turn with which they become enough.
+std::vector<std::vector<NextStage>> next_stages(const std::vector<Turn>& turns) {
+  std::vector<std::vector<NextStage>> all(turns.size());
+  for (size_t turn = turns.size(); turn-- > 0;) {
+    std::vector<NextStage>& next = all[turn];
+    const auto add = [&next](int32_t stage, size_t computed_in) {
+      if (std::ranges::find(next, stage, &NextStage::stage) == next.end()) {
+        next.push_back({stage, computed_in});
       }
+    };
+    for (const PipelineAction& action : turns[turn].actions) {
+      add(action.stage, turn);
+    }
+    for (size_t later = 0; turn + 1 < turns.size() && later < all[turn + 1].size(); ++later) {
+      const NextStage& each = all[turn + 1][later];
+      if (next.size() >= active_stages_max && each.turn != next.back().turn) {
+        break;
+      }
+      add(each.stage, each.turn);
     }
   }
-  return stages;
+  return all;
 }
 
 Turn turn_of(PipelineStep::Kind kind, int32_t stage) {
@@ -68,17 +86,21 @@ std::deque<Turn> lowered(const std::vector<Turn>& turns, int32_t micro_batches) 
   std::deque<Turn> all;
   std::set<int32_t> active;
   std::map<int32_t, int32_t> done;
+  const std::vector<std::vector<NextStage>> next_of_turns = next_stages(turns);
   for (size_t turn = 0; turn < turns.size(); ++turn) {
-    const std::vector<int32_t> next = next_stages(turns, turn);
-    const std::set<int32_t> wanted(next.begin(), next.end());
+    const std::vector<NextStage>& next = next_of_turns[turn];
+    std::set<int32_t> wanted;
+    for (const NextStage& each : next) {
+      wanted.insert(each.stage);
+    }
     for (const int32_t stage : active) {
       if (!wanted.contains(stage)) {
         all.push_back(turn_of(PipelineStep::Kind::free_stage, stage));
       }
     }
-    for (const int32_t stage : next) {
-      if (!active.contains(stage)) {
-        all.push_back(turn_of(PipelineStep::Kind::gather_stage, stage));
+    for (const NextStage& each : next) {
+      if (!active.contains(each.stage)) {
+        all.push_back(turn_of(PipelineStep::Kind::gather_stage, each.stage));
       }
     }
     active = wanted;
@@ -95,8 +117,12 @@ std::deque<Turn> lowered(const std::vector<Turn>& turns, int32_t micro_batches) 
 /// Goes round the ranks, one turn each, as long as what a turn computes with is there.
 class MessageOrder {
  public:
-  explicit MessageOrder(const PipelineSchedule& schedule)
-      : shape_(schedule.shape), steps_(schedule.slots.size()), has_(schedule.slots.size()) {
+  /// `only`: the rank whose steps are asked for; none: those of all.
+  MessageOrder(const PipelineSchedule& schedule, std::optional<int32_t> only)
+      : shape_(schedule.shape),
+        only_(only),
+        steps_(schedule.slots.size()),
+        has_(schedule.slots.size(), PipelineResults(schedule.shape)) {
     for (const PipelineSlots& slots : schedule.slots) {
       turns_.push_back(lowered(turns_of(slots), shape_.micro_batches));
     }
@@ -130,10 +156,10 @@ class MessageOrder {
     const Turn turn = std::move(turns_[rank].front());
     turns_[rank].pop_front();
     if (turn.other) {
-      steps_[rank].push_back(*turn.other);
+      note(rank, turn.other->kind, turn.other->action);
     }
     for (const PipelineAction& action : turn.actions) {
-      steps_[rank].push_back({PipelineStep::Kind::compute, action});
+      note(rank, PipelineStep::Kind::compute, action);
       if (const auto result = result_of(action)) {
         has_[rank].insert(*result);
       }
@@ -155,31 +181,54 @@ class MessageOrder {
     const int32_t peer = shape_.rank_of(next);
     const PipelineMessage sent{content, true, action.stage, action.micro_batch, peer};
     const PipelineMessage received{content, false, next, action.micro_batch, rank};
-    steps_[static_cast<size_t>(rank)].push_back({PipelineStep::Kind::begin_sends, {}, {sent}});
     const auto other = static_cast<size_t>(peer);
-    steps_[other].push_back({PipelineStep::Kind::begin_receives, {}, {received}});
+    note(static_cast<size_t>(rank), PipelineStep::Kind::begin_sends, {}, sent);
+    note(other, PipelineStep::Kind::begin_receives, {}, received);
     has_[other].insert(*result);
   }
 
+  void note(size_t rank, PipelineStep::Kind kind, const PipelineAction& action,
+            std::optional<PipelineMessage> message = {}) {
+    if (only_.value_or(static_cast<int32_t>(rank)) == static_cast<int32_t>(rank)) {
+      steps_[rank].push_back({kind, action, {}});
+      if (message) {
+        steps_[rank].back().messages.push_back(*message);
+      }
+    }
+  }
+
   const PipelineShape& shape_;
+  std::optional<int32_t> only_;
   std::vector<std::deque<Turn>> turns_;
   std::vector<std::vector<PipelineStep>> steps_;
-  std::vector<std::set<PipelineResult>> has_;
+  std::vector<PipelineResults> has_;
 };
 
 }  // namespace
 
-std::vector<std::vector<PipelineStep>> steps_by_messages(const PipelineSchedule& schedule) {
-  std::vector<std::vector<PipelineStep>> all = MessageOrder(schedule).steps();
-  for (std::vector<PipelineStep>& steps : all) {
-    const bool sends = std::ranges::any_of(steps, [](const PipelineStep& step) {
-      return step.kind == PipelineStep::Kind::begin_sends;
-    });
-    if (sends) {
-      steps.push_back({PipelineStep::Kind::finish_sends});
-    }
+namespace {
+
+void finish_sends(std::vector<PipelineStep>& steps) {
+  const bool sends = std::ranges::any_of(
+      steps, [](const PipelineStep& step) { return step.kind == PipelineStep::Kind::begin_sends; });
+  if (sends) {
+    steps.push_back({PipelineStep::Kind::finish_sends});
   }
+}
+
+}  // namespace
+
+std::vector<std::vector<PipelineStep>> steps_by_messages(const PipelineSchedule& schedule) {
+  std::vector<std::vector<PipelineStep>> all = MessageOrder(schedule, {}).steps();
+  std::ranges::for_each(all, finish_sends);
   return all;
+}
+
+std::vector<PipelineStep> steps_by_messages(const PipelineSchedule& schedule, int32_t rank) {
+  std::vector<PipelineStep> steps =
+      std::move(MessageOrder(schedule, rank).steps()[static_cast<size_t>(rank)]);
+  finish_sends(steps);
+  return steps;
 }
 
 }  // namespace lockstep

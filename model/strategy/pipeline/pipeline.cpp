@@ -66,6 +66,9 @@ Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& opt
     backwards_left_[stage] = shape().micro_batches;
   }
   trains_ = options.training;
+  if (!options.training && evaluation_steps_.empty()) {
+    evaluation_steps_ = steps_by_slots(forward_schedule(shape()), place_.in_pipeline);
+  }
   co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches,
                as_computed(options));
   finish_step(rank, options);

@@ -159,8 +159,8 @@ class Pipeline : public DistributedStrategy {
   void share_loss(Rank& rank, bool with_all_stages);
   void forget_passages(Rank& rank);
 
-  std::vector<PipelineStep> evaluation_steps_;
-  std::map<int32_t, int32_t> backwards_left_;  ///< by stage, of the step under way
+  std::vector<PipelineStep> evaluation_steps_;  ///< made with the first evaluation
+  std::map<int32_t, int32_t> backwards_left_;   ///< by stage, of the step under way
   std::map<PassageKey, Passage> passages_;
   std::vector<Sent> begun_sends_;
   Slice losses_;             ///< one a micro-batch

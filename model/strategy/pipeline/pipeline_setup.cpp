@@ -11,7 +11,6 @@ Program Pipeline::setup(Rank& rank, Stage stage) {
     place_ = PipelinePlace::of(rank.id(), pipeline_.mesh);
     co_await construct(rank);
     training_steps_ = training_steps();
-    evaluation_steps_ = steps_by_slots(forward_schedule(shape()), place_.in_pipeline);
     shares_weights_ = co_await shared_.make_groups(rank, replica_, pipeline_);
   }
   if (stage == Stage::fit) {

@@ -241,7 +241,7 @@ std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
     case PipelineScheduleKind::pipe_dream:
     case PipelineScheduleKind::pipe_dream_double_buffered:
       return asynchronous_steps(schedule.shape, rank);
-    default: return std::move(steps_by_messages(schedule)[static_cast<size_t>(rank)]);
+    default: return steps_by_messages(schedule, rank);
   }
 }
 

@@ -62,6 +62,8 @@ struct AsynchronousOrder {
 
 /// Each message apart, whatever the kind; by rank.
 std::vector<std::vector<PipelineStep>> steps_by_messages(const PipelineSchedule& schedule);
+/// Of one rank.
+std::vector<PipelineStep> steps_by_messages(const PipelineSchedule& schedule, int32_t rank);
 /// At the end of each slot one batch of what the rank and its neighbours make in it, whatever the
 /// kind.
 std::vector<PipelineStep> steps_by_slots(const PipelineSchedule& schedule, int32_t rank);

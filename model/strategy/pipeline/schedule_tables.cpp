@@ -336,7 +336,7 @@ PipelineSlots dual_pipe_v_slots(const PipelineShape& shape, int32_t rank) {
 void wait_for_inputs(PipelineSchedule& schedule) {
   const std::vector<PipelineSlots> without = std::exchange(schedule.slots, {});
   schedule.slots.resize(without.size());
-  std::set<PipelineResult> done;  // before the present slot
+  PipelineResults done(schedule.shape);  // before the present slot
   const auto has_inputs = [&](const PipelineAction& action) {
     const std::vector<PipelineResult> inputs = inputs_of(action, schedule.shape.stages());
     return std::ranges::all_of(inputs, [&](const auto& each) { return done.contains(each); });
