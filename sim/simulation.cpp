@@ -53,8 +53,8 @@ RankEnd end_of_rank(Engine& engine, const RankState& rank, RunResult& result) {
       result.waiting.push_back({number, lane->lane.id(), lane->until, lane->awaited});
     }
     if (lane->lane.id().value == 0) {
-      end.kind = RankEnd::Kind::stuck;
-      end.message = "waits forever";
+      // Also where its program has raised behind what holds its thread: it never comes to that.
+      end = {RankEnd::Kind::stuck, no_site, "waits forever", false};
     }
   }
   return end;

@@ -119,26 +119,36 @@ bool names_end_of(const Finding& hang, const RankSet& ranks) {
           }));
 }
 
-// If others wait for a rank out of memory, their hang reports it and what was held.
-void add_memory(const RunResult& run, std::vector<Finding>& hanging, std::vector<Finding>& others) {
-  for (Finding& memory : memory_fits(run)) {
-    const auto hang = std::find_if(hanging.begin(), hanging.end(), [&memory](const Finding& known) {
-      return names_end_of(known, memory.ranks);
-    });
-    if (hang == hanging.end()) {
-      others.push_back(std::move(memory));
-      continue;
-    }
-    std::ranges::move(memory.why.ways, std::back_inserter(hang->why.ways));
-    std::ranges::move(memory.fix, std::back_inserter(hang->fix));
-  }
-}
-
 /// A finding of a hang, with what its ranks see instead of a wait, where they do not wait.
 struct Hang {
   Finding finding;
   std::string at_once{};
 };
+
+// Ranks that run out of memory are the defect, however many groups and neighbours wait for them.
+void add_memory(const RunResult& run, std::vector<Hang>& hangs, std::vector<Finding>& others) {
+  std::vector<Finding> all = memory_fits(run);
+  RankSet out_of_memory;
+  for (const Finding& memory : all) {
+    out_of_memory.add(memory.ranks);
+  }
+  RankSet ended_otherwise;
+  for (const int32_t rank : ended_ranks(run).ranks()) {
+    if (!run.ends[static_cast<size_t>(rank)].out_of_memory) {
+      ended_otherwise.add(rank);
+    }
+  }
+  const auto waits_for_memory = [&](const Hang& hang) {
+    return names_end_of(hang.finding, out_of_memory) &&
+           !ranks_in(hang.finding).intersects(ended_otherwise);
+  };
+  if (std::erase_if(hangs, waits_for_memory) > 0) {
+    all.front().follows.clear();
+    hangs.push_back({std::move(all.front())});
+    all.erase(all.begin());
+  }
+  std::ranges::move(all, std::back_inserter(others));
+}
 
 // By the group of the call that waits; else that of the world.
 Time limit_of_hang(const std::vector<Communicator>& all, const TimeLimits& limits,
@@ -241,6 +251,7 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
   for (Finding& finding : unexplained(no_deadlock(run), explained)) {
     hangs.push_back({std::move(finding)});
   }
+  add_memory(run, hangs, others);
   if (run.hung) {
     tell_consequences(run, options, limits, hangs);
   }
@@ -248,7 +259,6 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
   for (Hang& hang : hangs) {
     hanging.push_back(std::move(hang.finding));
   }
-  add_memory(run, hanging, others);
   std::ranges::move(no_buffering_hazard(run), std::back_inserter(others));
   if (options.backend == Backend::nccl) {
     std::ranges::move(no_kernel_order_hazard(run, options.nccl), std::back_inserter(others));

@@ -22,7 +22,7 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
         const Operation& operation = table[first];
         const bool call = is_collective(operation.row.kind);
         const CallNumbers numbers(*run.journal, lane.rank, operation.communicator);
-        by_call[{operation.communicator, call ? numbers.of(operation.position) : -1,
+        by_call[{call ? operation.communicator : 0, call ? numbers.of(operation.position) : -1,
                  std::string(name_of(called_kind(*run.journal, operation.row)))}]
             .add(lane.rank);
         break;

@@ -16,14 +16,16 @@ bool is_raised_by_strategy(const OneRun& run, const RankEnd& end) {
 }
 
 // Where neighbours exchange something in groups of their own, findings name a group of those whose
-// ranks run.
+// ranks run; not where ranks wait for others that are out of memory, which is what is reported.
 bool needs_all_ranks(const OneRun& run) {
   const std::span<const RankEnd> ends = run.result.ends.distinct();
-  const bool end_well = std::ranges::all_of(ends, [](const RankEnd& end) {
-    return end.kind == RankEnd::Kind::finished || end.out_of_memory;
+  const bool lacks_memory = std::ranges::any_of(ends, &RankEnd::out_of_memory);
+  const bool end_well = std::ranges::all_of(ends, [&](const RankEnd& end) {
+    return end.kind == RankEnd::Kind::finished || end.out_of_memory ||
+           (end.kind == RankEnd::Kind::stuck && lacks_memory);
   });
   return run.preparation.options.classes->exchange_with_neighbours()
-             ? run.result.hung || !end_well
+             ? (run.result.hung && !lacks_memory) || !end_well
              : std::ranges::any_of(
                    ends, [&](const RankEnd& end) { return is_raised_by_strategy(run, end); });
 }

@@ -163,7 +163,7 @@ TEST_CASE("a participant that comes later than the timeout is an error: the job 
   CHECK(diagnose(journal.run(), {Backend::gloo, "", {}}).empty());
 }
 
-TEST_CASE("running out of memory on one rank is the LS101 of those who wait, with what was held") {
+TEST_CASE("running out of memory on one rank is LS401, with those who wait and what was held") {
   JournalBuilder journal(2);
   const SiteId step = journal.site("all_reduce", 3);
   const SiteId allocate = journal.site("forward", 4);
@@ -177,9 +177,32 @@ TEST_CASE("running out of memory on one rank is the LS101 of those who wait, wit
   memory.held_by_purpose[static_cast<size_t>(Purpose::activation)] = 1_GiB;
   const auto findings = diagnose(journal.run());
   REQUIRE(findings.size() == 1);
-  CHECK(findings[0].code == "LS101");
+  CHECK(findings[0].code == "LS401");
+  CHECK(findings[0].ranks == RankSet({1}));
   REQUIRE(findings[0].why.ways.size() == 1);
   CHECK(findings[0].why.ways[0].value == "1.0 GiB of 2.0 GiB held: activation 1.0 GiB");
+  REQUIRE(findings[0].follows.size() == 2);
+  CHECK(findings[0].follows[0] == "rank 0 waits in all_reduce (call 1 of group world)");
+}
+
+TEST_CASE("neighbours that wait for ranks out of memory are no findings of their own") {
+  // Ranks 0 and 1 lack memory; 2 and 3 wait for a message of theirs, and 4 for one of 2.
+  JournalBuilder journal(5);
+  const SiteId send = journal.site("send", 3);
+  for (const auto& [rank, peer] : {std::pair(2, 0), {3, 1}, {4, 2}}) {
+    journal.stuck(rank, {journal.op(rank, JournalBuilder::transfer(OpKind::recv, peer, send), {},
+                                    Outcome::pending)});
+  }
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    journal.end(rank, RankEnd::Kind::raised, journal.site("forward", 4), "out of memory");
+    journal.run().ends[static_cast<size_t>(rank)].out_of_memory = true;
+  }
+  const auto findings = diagnose(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].code == "LS401");
+  CHECK(findings[0].ranks == RankSet({0, 1}));
+  REQUIRE(findings[0].follows.size() == 2);
+  CHECK(findings[0].follows[0] == "ranks 2-4 wait in recv");
 }
 
 TEST_CASE("all ranks out of memory at one place are one LS401") {
