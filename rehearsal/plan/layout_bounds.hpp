@@ -17,4 +17,7 @@ Time least_time_of(const LayoutTask& task, const Layout& layout);
 /// micro-batches that a rank keeps at once.
 Bytes least_memory_of(const LayoutTask& task, const Layout& layout);
 
+/// Layout::simulated_blocks.
+int64_t simulated_blocks(const LayoutTask& task, const Layout& layout);
+
 }  // namespace lockstep::cli

@@ -125,6 +125,45 @@ std::map<int32_t, int64_t> exchanges_by_ranks(const Network& network, int32_t mo
   return exchanges;
 }
 
+KeptActivations kept_by(const Network& network, DType dtype) {
+  const std::vector<bool> inside = in_blocks(network);
+  Bytes all{};
+  Bytes cores{};
+  Bytes others = network.loss.activation_bytes(dtype);
+  for (size_t index = 0; index < network.layers.size(); ++index) {
+    const Layer& layer = network.layers[index];
+    const Bytes kept = layer.activation_bytes(dtype);
+    (inside[index] ? all : others) += kept;
+    if (!inside[index]) {
+      continue;
+    }
+    if (layer.attention_core) {
+      const Bytes core = Bytes(size_of(dtype)) * layer.attention_core->elements;
+      cores += std::min(kept, core + layer.attention_core->fixed);
+    }
+  }
+  Bytes between{};
+  for (const NetworkBlock& block : network.blocks) {
+    if (block.repeats) {
+      between += Bytes(size_of(dtype)) * elements_of(network.layers[block.first].input);
+    }
+  }
+  return {{all, std::max(all - cores, between), between}, others};
+}
+
+/// By the numbers of tensor ranks that a network can be cut for.
+std::map<int32_t, KeptActivations> kept_by_ranks(
+    const Network& network, DType dtype, int32_t most,
+    const std::function<CutNetwork(int32_t ranks)>& cut) {
+  std::map<int32_t, KeptActivations> kept{{1, kept_by(network, dtype)}};
+  for (int32_t ranks = 2; ranks <= most; ranks *= 2) {
+    if (const CutNetwork own = cut(ranks); own.why_not.empty()) {
+      kept[ranks] = kept_by(own.network, dtype);
+    }
+  }
+  return kept;
+}
+
 LayoutBounds bounds_of(const Preparation& preparation, const Machine& machine,
                        const LayoutTask& task) {
   const std::shared_ptr<const Network> network = preparation.network;
@@ -137,25 +176,18 @@ LayoutBounds bounds_of(const Preparation& preparation, const Machine& machine,
       return least_times(*network, device, dtype, micro_batch, tensor, context);
     };
   }
-  const std::vector<bool> inside = in_blocks(*network);
-  for (size_t index = 0; index < network->layers.size(); ++index) {
-    const Layer& layer = network->layers[index];
-    const Bytes kept = inside[index] ? layer.activation_bytes(dtype) : Bytes{};
-    const Bytes core =
-        layer.attention_core
-            ? Bytes(size_of(dtype)) * layer.attention_core->elements + layer.attention_core->fixed
-            : Bytes{};
-    bounds.kept[0] += kept;
-    bounds.kept[1] += kept - std::min(kept, core);
-  }
   for (const NetworkBlock& block : network->blocks) {
     if (block.repeats) {
       bounds.between_blocks =
           Bytes(size_of(dtype)) * elements_of(network->layers[block.first].input);
-      bounds.kept[2] += bounds.between_blocks;
     }
   }
-  bounds.kept[1] = std::max(bounds.kept[1], bounds.kept[2]);
+  const int32_t most = task.cuts_layers ? task.ranks_per_node : 1;
+  bounds.kept = kept_by_ranks(*network, dtype, most, [&](int32_t ranks) {
+    return cut_network(*network, automatic_plan(*network, ranks), ranks);
+  });
+  bounds.kept_by_megatron = kept_by_ranks(
+      *network, dtype, most, [&](int32_t ranks) { return cut_as_megatron(*network, ranks, true); });
   if (task.cuts_layers) {
     bounds.exchanges = exchanges_by_ranks(*network, task.ranks_per_node,
                                           bounds.between_blocks.count() / size_of(dtype));

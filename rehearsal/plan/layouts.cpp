@@ -19,19 +19,22 @@ struct Division {
   bool gradients = false;
   bool state = false;
   bool in_node_alone = false;  ///< HYBRID_SHARD
+  /// Whole parameters may be held in two bytes beside what is divided (DeepSpeed, and what FSDP
+  /// gathers).
+  bool is_narrow = false;
 };
 constexpr Division divisions[] = {
     {"ddp", "ddp"},
-    {"ZeRO-1", "deepspeed_stage_1", false, false, true},
-    {"ZeRO-2", "deepspeed_stage_2", false, true, true},
+    {"ZeRO-1", "deepspeed_stage_1", false, false, true, false, true},
+    {"ZeRO-2", "deepspeed_stage_2", false, true, true, false, true},
     {"FSDP SHARD_GRAD_OP",
      "{FSDPStrategy: {sharding_strategy: SHARD_GRAD_OP, auto_wrap_policy: blocks}}", false, true,
-     true},
+     true, false, true},
     {"FSDP HYBRID_SHARD",
      "{FSDPStrategy: {sharding_strategy: HYBRID_SHARD, auto_wrap_policy: blocks}}", true, true,
      true, true},
     {"FSDP", "{FSDPStrategy: {auto_wrap_policy: blocks}}", true, true, true},
-    {"ZeRO-3", "deepspeed_stage_3", true, true, true},
+    {"ZeRO-3", "deepspeed_stage_3", true, true, true, false, true},
 };
 
 /// As in the lower bounds.
@@ -39,14 +42,26 @@ constexpr int64_t least_bytes = least_parameter_bytes;
 constexpr int64_t most_micro_batch = 64;
 constexpr int32_t most_stages = 64;
 
-/// Bytes of a rank, at least: `parts` are the ranks that each kind of state is divided over.
-Bytes states_of(const LayoutTask& task, int64_t replica_ranks, int64_t parameter_parts,
-                int64_t gradient_parts, int64_t state_parts) {
+int64_t narrow_bytes(const LayoutTask& task) {
+  return std::min(task.parameter_bytes.count(), least_bytes);
+}
+
+/// How many ranks each kind of model state is divided over.
+struct StateParts {
+  int64_t parameters = 1;
+  int64_t gradients = 1;
+  int64_t optimizer = 1;
+};
+
+/// Bytes of a rank, at least. `element_bytes`: of a parameter and of its gradient.
+Bytes states_of(const LayoutTask& task, int64_t replica_ranks, const StateParts& parts,
+                int64_t element_bytes) {
   const double own = static_cast<double>(task.parameters) / static_cast<double>(replica_ranks);
-  const auto narrow = static_cast<double>(std::min(task.parameter_bytes.count(), least_bytes));
+  const auto element = static_cast<double>(element_bytes);
   const double bytes =
-      narrow / static_cast<double>(parameter_parts) + narrow / static_cast<double>(gradient_parts) +
-      static_cast<double>(task.state_bytes.count()) / static_cast<double>(state_parts);
+      element / static_cast<double>(parts.parameters) +
+      element / static_cast<double>(parts.gradients) +
+      static_cast<double>(task.state_bytes.count()) / static_cast<double>(parts.optimizer);
   return Bytes(static_cast<int64_t>(own * bytes));
 }
 
@@ -126,8 +141,11 @@ void LayoutMaker::add_data_parallel() {
     layout.strategy = division.strategy;
     layout.description = division.name;
     layout.gathers = division.parameters && !division.in_node_alone;
-    layout.model_states = states_of(task_, 1, division.parameters ? parts : 1,
-                                    division.gradients ? parts : 1, division.state ? parts : 1);
+    layout.model_states =
+        states_of(task_, 1,
+                  {division.parameters ? parts : 1, division.gradients ? parts : 1,
+                   division.state ? parts : 1},
+                  division.is_narrow ? narrow_bytes(task_) : task_.parameter_bytes.count());
     add_accumulating(layout, ranks);
   }
 }
@@ -152,7 +170,8 @@ void LayoutMaker::add_tensor_parallel(int32_t tensor) {
                                        : fmt::format("tensor {} x FSDP2 {}", tensor, replicas);
   layout.tensor = tensor;
   layout.gathers = replicas > 1;
-  layout.model_states = states_of(task_, tensor, replicas, replicas, replicas);
+  layout.model_states =
+      states_of(task_, tensor, {replicas, replicas, replicas}, task_.parameter_bytes.count());
   add_accumulating(layout, replicas);
 }
 
@@ -170,7 +189,7 @@ void LayoutMaker::add_pipelines(int32_t stages, int32_t tensor) {
   layout.batch_size = task_.samples / replicas;
   layout.stages = stages;
   layout.tensor = tensor;
-  layout.model_states = states_of(task_, in_replica, 1, 1, 1);
+  layout.model_states = states_of(task_, in_replica, {}, task_.parameter_bytes.count());
   layout.description = fmt::format("pipeline {}", stages);
   if (tensor > 1) {
     layout.description += fmt::format(" x tensor {}", tensor);
@@ -254,9 +273,10 @@ void LayoutMaker::add_megatron(Layout layout, int32_t experts) {
   };
   const double parameters =
       own(task_.parameters - task_.expert_parameters, 1) + own(task_.expert_parameters, experts);
-  const auto narrow = static_cast<double>(std::min(task_.parameter_bytes.count(), least_bytes));
+  const int64_t element_bytes = narrow_bytes(task_) + task_.parameter_bytes.count();
+  layout.is_megatron = true;
   layout.model_states = Bytes(
-      static_cast<int64_t>(parameters * 2 * narrow +
+      static_cast<int64_t>(parameters * static_cast<double>(element_bytes) +
                            static_cast<double>(task_.parameters) / (layout.stages * layout.tensor) *
                                static_cast<double>(task_.state_bytes.count()) / sharing));
   layout.description = "Megatron";
@@ -286,6 +306,7 @@ void LayoutMaker::add_megatron(Layout layout, int32_t experts) {
 void LayoutMaker::add(Layout layout) {
   layout.least_time = least_time_of(task_, layout);
   layout.least_memory = least_memory_of(task_, layout);
+  layout.simulated_blocks = simulated_blocks(task_, layout);
   layouts_.push_back(std::move(layout));
 }
 

@@ -23,11 +23,19 @@ struct LeastTimes {
   Time blocks_again;  ///< the forward of the blocks
 };
 
+/// Activations of a sample that one of the ranks that compute layers together keeps for their
+/// backward.
+struct KeptActivations {
+  Bytes of_blocks[3]{};  ///< of all that repeat, by Recompute
+  Bytes of_others{};     ///< of all other layers and the loss
+};
+
 /// What bounds a layout from below. All zero: nothing is known, and no layout is left out by it.
 struct LayoutBounds {
   std::function<LeastTimes(int64_t micro_batch, int32_t tensor, int32_t context)> times{};
-  /// Activations of all blocks that a sample keeps for its backward, by Recompute.
-  Bytes kept[3]{};
+  /// By the number of tensor ranks: of an automatic plan, and as Megatron-LM cuts layers.
+  std::map<int32_t, KeptActivations> kept{};
+  std::map<int32_t, KeptActivations> kept_by_megatron{};
   Bytes between_blocks{};  ///< the activation of a sample
   /// Of so many tensor ranks, how often it travels between them in a forward and its backward.
   std::map<int32_t, int64_t> exchanges{};
@@ -69,10 +77,13 @@ struct Layout {
   int32_t tensor = 1;    ///< ranks that compute each layer together
   int32_t context = 1;   ///< ranks that divide positions
   bool gathers = false;  ///< parameters, from all nodes, in every forward
+  bool is_megatron = false;
   Bytes model_states{};  ///< parameters, gradients and optimizer state of a rank, at least
   Bytes least_memory{};  ///< the same with activations; 0: not known
   Time least_time{};     ///< of a step; 0: not known
-  int64_t family = 0;    ///< layouts that differ in the micro-batch alone have the same
+  /// What a simulation of it costs, by blocks of micro-batches on ranks that are simulated.
+  int64_t simulated_blocks = 0;
+  int64_t family = 0;  ///< layouts that differ in the micro-batch alone have the same
 
   /// KEY=VALUE of each key that it sets.
   std::vector<std::string> settings(const LayoutTask& task) const;

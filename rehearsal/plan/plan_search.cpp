@@ -16,6 +16,16 @@ double speed_of(const SweepRow& row) {
   return speed.is_number() ? speed.number() : 0;
 }
 
+/// How many times four times as long as a second or so a simulation takes.
+int expense_of(const Layout& layout) {
+  constexpr int64_t blocks_of_a_second = 4'096;
+  int expense = 0;
+  for (int64_t blocks = blocks_of_a_second; blocks < layout.simulated_blocks; blocks *= 4) {
+    ++expense;
+  }
+  return expense;
+}
+
 double speed_of_tried(const TriedLayout& tried) { return speed_of(tried.row); }
 
 /// Chooses what is simulated next, and notes what came of it.
@@ -25,7 +35,9 @@ class PlanSearch {
              const SearchOptions& options)
       : task_(task), layouts_(layouts), options_(options), order_(layouts.size()) {
     std::iota(order_.begin(), order_.end(), size_t{0});
-    std::ranges::stable_sort(order_, {}, [&](size_t index) { return layouts_[index].least_time; });
+    std::ranges::stable_sort(order_, {}, [&](size_t index) {
+      return std::pair(expense_of(layouts_[index]), layouts_[index].least_time);
+    });
     result_.layouts = std::ssize(layouts);
   }
 

@@ -39,9 +39,10 @@ struct SearchOptions {
   size_t at_once = 8;  ///< layouts of one call of RunWave
 };
 
-/// Simulates layouts whose least time is short before others, until no other can be among the
-/// fastest `top`. Where two of a family fit, smaller micro-batches are not tried: they take no more
-/// memory, and seldom less time. Where one does not fit, larger ones of its family are not tried.
+/// Simulates layouts that cost little to simulate before others, and of these those whose least
+/// time is short, until no other can be among the fastest `top`. Where two of a family fit, smaller
+/// micro-batches are not tried: they take no more memory, and seldom less time. Where one does not
+/// fit, larger ones of its family are not tried.
 PlanResult search_plan(const LayoutTask& task, const std::vector<Layout>& layouts,
                        const SearchOptions& options, const RunWave& run_wave);
 

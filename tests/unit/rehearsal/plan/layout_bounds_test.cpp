@@ -14,7 +14,8 @@ using lockstep::test::source_of_text;
 namespace {
 
 /// A GPT of four blocks; `feed_forward` ends each of them.
-std::string gpt_on(const std::string& cluster, int nodes, const std::string& feed_forward) {
+std::string gpt_on(const std::string& cluster, int nodes, const std::string& feed_forward,
+                   const std::string& precision = "bf16-true") {
   return "version: 1\ncluster: " + cluster + R"yaml(
 model:
   input: [256]
@@ -37,12 +38,11 @@ optimizer: {AdamW: {lr: 0.001}}
 data: {train: {samples: 4096, batch_size: 2}}
 trainer:
   accelerator: gpu
-  precision: bf16-true
   max_epochs: 1
   strategy: ddp
   devices: 4
   num_nodes: )yaml" +
-         std::to_string(nodes) + "\n";
+         std::to_string(nodes) + "\n  precision: " + precision + "\n";
 }
 
 const std::string dense =
@@ -103,6 +103,10 @@ void check_bounds(const std::string& text) {
 
 TEST_CASE("no layout of a plan takes less time or memory than its bounds say") {
   check_bounds(gpt_on("{preset: dgx-a100, nodes: 2, gpus: 4}", 2, dense));
+}
+
+TEST_CASE("bounds hold where parameters and gradients are wider than activations") {
+  check_bounds(gpt_on("{preset: dgx-a100, nodes: 2, gpus: 4}", 2, dense, "bf16-mixed"));
 }
 
 TEST_CASE("bounds hold where links are slow, and where switches add up") {

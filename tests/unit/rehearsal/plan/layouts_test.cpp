@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "model/strategy/pipeline/schedule.hpp"
 #include "rehearsal/plan/plan_search.hpp"
 
 namespace lockstep::cli::layouts_test {
@@ -178,7 +179,7 @@ TEST_CASE("no schedule is faster than its bubble lets it be") {
   task.bounds.times = [](int64_t micro_batch, int32_t tensor, int32_t) {
     return LeastTimes{10_s * micro_batch / tensor, 0_s, 3_s * micro_batch / tensor};
   };
-  task.bounds.kept[0] = 800_MiB;
+  task.bounds.kept[1].of_blocks[0] = 800_MiB;
   const std::vector<Layout> layouts = layouts_of(task);
   const auto of = [&](const std::string& description, Recompute recompute) {
     const auto found = std::ranges::find_if(layouts, [&](const Layout& each) {
@@ -196,6 +197,49 @@ TEST_CASE("no schedule is faster than its bubble lets it be") {
   // The first rank keeps four micro-batches of a quarter of the blocks.
   CHECK(of("pipeline 4, 1F1B", Recompute::none).least_memory >= 800_MiB);
   CHECK(of("pipeline 4, 1F1B", Recompute::none).least_memory < 801_MiB);
+}
+
+TEST_CASE("the first rank keeps what its schedule has in flight") {
+  LayoutTask task;
+  task.ranks = 4;
+  task.ranks_per_node = 4;
+  task.samples = 16;
+  task.blocks = 8;
+  task.bounds.kept[1].of_blocks[0] = 800_MiB;
+  using Kind = PipelineScheduleKind;
+  for (const Layout& layout : layouts_of(task)) {
+    if (layout.stages == 1 || layout.recompute != Recompute::none) {
+      continue;
+    }
+    const Kind kind =
+        layout.stages_per_rank == 1 ? Kind::one_forward_one_backward : Kind::interleaved;
+    const auto count = static_cast<int32_t>(layout.batch_size / layout.micro_batch);
+    const PipelineSchedule schedule =
+        make_pipeline_schedule(kind, {layout.stages, layout.stages_per_rank, count});
+    const int64_t of_stage = 800 / (int64_t{layout.stages} * layout.stages_per_rank);
+    INFO(layout.description << ", " << count << " micro-batches");
+    CHECK(layout.least_memory ==
+          1_MiB * (of_stage * layout.micro_batch * most_in_flight(schedule, 0)));
+  }
+}
+
+TEST_CASE("of the layouts that cost little to simulate the most promising comes first") {
+  LayoutTask task;
+  task.samples = 100;
+  std::vector<Layout> layouts(3);
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    layouts[i].family = static_cast<int64_t>(i);
+  }
+  layouts[0].least_time = 1_s;
+  layouts[0].simulated_blocks = 1'000'000;
+  layouts[1].least_time = 3_s;
+  layouts[2].least_time = 2_s;
+  std::vector<size_t> tried;
+  search_plan(task, layouts, {.top = 3, .at_once = 1}, [&](const std::vector<size_t>& chosen) {
+    tried.push_back(chosen.front());
+    return std::vector<std::optional<SweepRow>>{row_of("ok", 1)};
+  });
+  CHECK(tried == std::vector<size_t>{2, 1, 0});
 }
 
 TEST_CASE(
