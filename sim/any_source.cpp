@@ -83,8 +83,7 @@ AnySource::Match AnySource::take(uint32_t destination, size_t place, uint32_t se
       ranks_[destination].groups[in_flight_[receive].op.group.value].communicator;
   receives.erase(receives.begin() + static_cast<std::ptrdiff_t>(place));
   sends.erase(std::find(sends.begin(), sends.end(), send));
-  auto& queued = channel(communicator, destination, in_flight_[send]).sends;
-  queued.erase(std::find(queued.begin(), queued.end(), send));
+  channel(communicator, destination, in_flight_[send]).sends.erase(send);
   in_flight_[send].partner = receive;
   in_flight_[receive].partner = send;
   return {send, receive};

@@ -2,18 +2,50 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "model/core/random.hpp"
+#include "sim/index_list.hpp"
 
 namespace lockstep::sim {
 
+/// Parts, first come first. Most are taken as soon as they have come, so that few bytes hold them.
+class PartQueue {
+ public:
+  bool empty() const { return first_ == parts_.size(); }
+  uint32_t front() const { return parts_[first_]; }
+  void push_back(uint32_t part) { parts_.push_back(part); }
+  void pop_front() {
+    if (++first_ == parts_.size()) {
+      parts_.clear();
+      first_ = 0;
+    } else if (first_ > 2 * (parts_.size() - first_) + fewest_dropped) {
+      drop();
+    }
+  }
+  /// One that is in it.
+  void erase(uint32_t part) {
+    drop();
+    parts_.erase(part);
+  }
+  std::span<const uint32_t> parts() const { return {parts_.begin() + first_, parts_.end()}; }
+
+ private:
+  static constexpr size_t fewest_dropped = 16;
+
+  void drop() { parts_.drop_front(std::exchange(first_, 0)); }
+
+  IndexList parts_;
+  size_t first_ = 0;  ///< of those that are in it
+};
+
 /// Sends and receives of one ordered pair with one tag that have found no partner.
 struct Channel {
-  std::deque<uint32_t> sends;
-  std::deque<uint32_t> receives;
+  PartQueue sends;
+  PartQueue receives;
 };
 
 /// All channels, each made when it is first asked for.

@@ -60,7 +60,7 @@ uint32_t InFlight::keep(RankState& rank, const Pending& pending) {
 }
 
 void InFlight::launch_in_order_behind(size_t count) {
-  std::reverse(ready_.begin() + static_cast<std::ptrdiff_t>(count), ready_.end());
+  std::reverse(ready_.begin() + count, ready_.end());
 }
 
 // Ends

@@ -7,6 +7,7 @@
 
 #include "model/program/journal.hpp"
 #include "sim/agenda.hpp"
+#include "sim/index_list.hpp"
 #include "sim/part.hpp"
 #include "sim/rank_state.hpp"
 #include "sim/step_observer.hpp"
@@ -116,7 +117,7 @@ class InFlight {
   StepObserver* steps_;
   Journal* journal_;
   PartPool parts_;
-  std::vector<uint32_t> ready_;
+  IndexList ready_;
   Waiters waiters_;
 };
 

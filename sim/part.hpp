@@ -12,25 +12,30 @@ namespace lockstep::sim {
 
 /// One submitted operation (a part of a grouped call, or a whole submission) that has not finished.
 struct Part {
-  Op op;
-  OwnedListsPointer lists;
-  std::unique_ptr<const Values> captured;  ///< what an eager send took along
-  Ticket ticket{};
-  Time issue{};
+  // What is looked at when another operation ends lies together.
   Time ready{};                 ///< latest of what is known of its dependencies
-  int64_t call = 0;             ///< position within the communicator
-  uint32_t rank = 0;            ///< index in Engine::ranks
   uint32_t unresolved = 0;      ///< tickets that it still waits for
-  uint32_t next = no_index;     ///< in its collective's list of members
+  uint32_t rank = 0;            ///< index in Engine::ranks
+  uint32_t next = no_index;     ///< in its collective's list of members, or of free places
   int32_t member = 0;           ///< index in the group
   uint32_t partner = no_index;  ///< matched send or receive
   bool failed = false;          ///< what it comes after has failed
+  Op op;
+  Ticket ticket{};
+  Time issue{};
+  int64_t call = 0;  ///< position within the communicator
+  OwnedListsPointer lists;
+  std::unique_ptr<const Values> captured;  ///< what an eager send took along
 };
 
 /// Parts by index.
 class PartPool {
  public:
-  uint32_t take(uint32_t rank) { return parts_.take(rank); }
+  uint32_t take(uint32_t rank) {
+    const uint32_t index = parts_.take(rank);
+    parts_[index].next = no_index;
+    return index;
+  }
   OwnedListsPool& lists() { return lists_; }
   void give_back(uint32_t index) {
     Part& part = parts_[index];
@@ -38,7 +43,6 @@ class PartPool {
     part.captured.reset();
     part.partner = no_index;
     part.failed = false;
-    part.next = no_index;
     parts_.give_back(part.rank, index);
   }
   size_t size() const { return parts_.size(); }

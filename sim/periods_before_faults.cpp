@@ -106,7 +106,7 @@ void Periods::note_unfinished(const RankState& rank, LoopState& loop) const {
     return loop.unfinished.size() > 1 ? loop.unfinished[1] : next;
   };
   while (!loop.unfinished.empty() && have_ended(rank, end_of_first(), host)) {
-    loop.unfinished.pop_front();
+    loop.unfinished.erase(loop.unfinished.begin());
   }
   loop.unfinished.push_back(std::move(next));
 }

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -111,7 +110,7 @@ struct LoopState {
   int64_t kind = any_kind;    ///< of the period that it is in
   uint32_t first_ticket = 0;  ///< of that period
   /// Of periods of which something has not ended: the first ticket of each lane.
-  std::deque<std::vector<uint32_t>> unfinished{};
+  std::vector<std::vector<uint32_t>> unfinished{};
   SubmissionHistory submitted;  ///< before it
   std::vector<int64_t> memory;  ///< the program's own, when it began that period
   std::vector<Mark> marks;      ///< by number of the period; empty where there is no journal
@@ -120,29 +119,31 @@ struct LoopState {
 
 /// Everything of one rank.
 struct RankState {
+  // What every operation asks lies together.
   Place place;
   uint32_t index = 0;       ///< in Engine::ranks
   uint32_t stands_for = 1;  ///< ranks, this one included
   std::unique_ptr<SimPort> port;
-  std::unique_ptr<RankStack> stack;
+  std::unique_ptr<RankStack> stack;  ///< outlives the lanes, whose programs use it
   std::vector<std::unique_ptr<LaneState>> lanes;
   LaneState* running = nullptr;
-  bool sealed = false;  ///< the run is over: destructors may still release
   std::vector<StreamState> streams;
   std::vector<GroupState> groups;
-  std::unique_ptr<BufferTable> buffers;
   Time lost_at = Time::max();
-  RankEnd end;
-  LaunchQueue launched;
-  std::vector<Ticket> open_promises;
-  std::vector<Ticket> marked_steps;  ///< ends of steps that a StepObserver has still to see
+  Time skipped{};                    ///< how long all took that it has left out
   SubmissionHistory submitted;       ///< where periods may be left out
-  std::array<LoopState, period_levels> loops{};
-  PeriodFollower* follower = nullptr;  ///< its program: it begins periods as rank 0 does
-  Time skipped{};                      ///< how long all took that it has left out
-  size_t times_left_out = 0;           ///< how often it has
+  std::vector<Ticket> marked_steps;  ///< ends of steps that a StepObserver has still to see
+  std::unique_ptr<BufferTable> buffers;
+  LaunchQueue launched;
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.
   std::optional<RankEnd> broken;
+
+  bool sealed = false;  ///< the run is over: destructors may still release
+  RankEnd end;
+  std::vector<Ticket> open_promises;
+  std::array<LoopState, period_levels> loops{};
+  PeriodFollower* follower = nullptr;  ///< its program: it begins periods as rank 0 does
+  size_t times_left_out = 0;           ///< how often it has
   UpdateSensitivities sensitivities;
 
   Time skipped_time(Ticket ticket) const {

@@ -8,6 +8,7 @@
 #include "sim/agenda.hpp"
 #include "sim/communicators.hpp"
 #include "sim/in_flight.hpp"
+#include "sim/index_list.hpp"
 #include "sim/link_faults.hpp"
 #include "sim/shared_links.hpp"
 #include "sim/transfer.hpp"
@@ -61,7 +62,7 @@ class Transfers {
 
   World world_;
   std::vector<Planned> planned_;  ///< by index; those that have not started, or are on their way
-  std::vector<uint32_t> free_;    ///< indices of these
+  IndexList free_;                ///< indices of these
   std::vector<uint32_t> of_flow_;
 };
 

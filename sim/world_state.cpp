@@ -192,8 +192,8 @@ void WorldState::add_calls(const Communicator& communicator) {
 // sender, one receiver, one communicator and one tag, so its first message tells which it is.
 void WorldState::add_messages() {
   using Place = std::tuple<uint32_t, int32_t, int32_t, uint32_t, OpKind>;
-  std::vector<std::pair<Place, const std::deque<uint32_t>*>> open;
-  const auto add_open = [&](const std::deque<uint32_t>& parts) {
+  std::vector<std::pair<Place, const PartQueue*>> open;
+  const auto add_open = [&](const PartQueue& parts) {
     if (!parts.empty()) {
       const Part& first = world_.in_flight[parts.front()];
       open.push_back(
@@ -206,7 +206,7 @@ void WorldState::add_messages() {
   }
   std::ranges::sort(open, {}, [](const auto& entry) { return entry.first; });
   for (const auto& [place, parts] : open) {
-    for (const uint32_t part : *parts) {
+    for (const uint32_t part : parts->parts()) {
       add_part(part);
     }
     end_list();

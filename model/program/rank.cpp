@@ -292,7 +292,15 @@ GroupedCall& GroupedCall::receive(GroupId group, const Slice& data, int32_t sour
 
 GroupedCall& GroupedCall::add(const Op& op, const Slice& read, const Slice& write,
                               std::span<const int64_t> splits) {
-  parts_.push_back({op, read, write, {splits.begin(), splits.end()}, {}});
+  constexpr size_t usual = 2;  // a send and a receive
+  if (parts_.empty()) {
+    parts_.reserve(usual);
+  }
+  Part& part = parts_.emplace_back();
+  part.op = op;
+  part.read = read;
+  part.write = write;
+  part.splits.assign(splits.begin(), splits.end());
   return *this;
 }
 
@@ -309,13 +317,12 @@ Ticket GroupedCall::submit() {
     if (part.write.buffer != no_buffer) {
       part.lists.writes = {&part.write, 1};
     }
-    Op op = part.op;
+    Op& op = ops.emplace_back(part.op);
     op.stream = options_.on;
     if (op.site == no_site) {
       op.site = options_.site;
     }
     op.lists = &part.lists;
-    ops.push_back(op);
   }
   return rank_->port_->submit(ops);
 }
