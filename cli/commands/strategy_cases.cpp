@@ -19,6 +19,7 @@
 #include "model/trainer/prepare/proposed_strategy.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
 #include "rehearsal/run/one_run.hpp"
+#include "rehearsal/text/shell_words.hpp"
 
 namespace lockstep::cli {
 
@@ -262,6 +263,16 @@ StrategyJobs jobs_of(const Request& request, const CaseSource& source, const Wri
   return made;
 }
 
+// Values are computed, and compared with those of one device, by another command.
+std::string next_line(const CaseSource& source, const std::string& strategies) {
+  Scenario named;
+  named.file = source.path;
+  named.name = source.scenario_case.value_or("");
+  named.settings = source.set;
+  return fmt::format("next: lockstep verify {} --strategies {}\n", shell_words(named),
+                     shell_word(strategies));
+}
+
 }  // namespace
 
 Answer compare_strategies(const Request& request, const RehearseRequest& how, Judges judges,
@@ -279,6 +290,7 @@ Answer compare_strategies(const Request& request, const RehearseRequest& how, Ju
   RehearseRequest watched = how;
   watched.advise = false;
   watched.progress = std::make_shared<Progress>(request.progress || style.progress);
+  const bool verifies = request.command == "verify";
   Answer answer;
   answer.leaves_threads = !rehearse_all(made.jobs, watched, judges, threads_of(request));
   watched.progress->end();
@@ -305,7 +317,8 @@ Answer compare_strategies(const Request& request, const RehearseRequest& how, Ju
   }
   answer.text = request.format == Format::json
                     ? text_of(json_of(results, request))
-                    : render_strategies(rows, request.command == "verify", style);
+                    : render_strategies(rows, verifies, style) +
+                          (verifies ? "" : next_line(source, request.strategies));
   mark_interrupted(answer, *how.deadline);
   return answer;
 }

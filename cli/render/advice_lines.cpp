@@ -64,7 +64,7 @@ std::string largest_batch(const Advice& advice) {
     return "";
   }
   return *advice.largest_batch_size == 0
-             ? line("", "data.train.batch_size 1 does not fit either")
+             ? line("", "no smaller data.train.batch_size fits either")
              : line("", fmt::format("largest data.train.batch_size that fits: {}",
                                     *advice.largest_batch_size));
 }

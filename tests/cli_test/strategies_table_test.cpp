@@ -30,6 +30,9 @@ TEST_CASE("--strategies takes the labels of its own table") {
     CHECK(ended.output.find(row) != std::string::npos);
   }
   CHECK(ended.output.find("refused") == std::string::npos);
+  CHECK(ended.output.ends_with("\nnext: lockstep verify " + file +
+                               " --strategies 'fsdp by blocks, offload,ddp,"
+                               "deepspeed_stage_3_offload'\n"));
   CHECK(run_program("run " + file + " --strategies 'fsdp by blocks, offloaded'").code == 3);
 }
 

@@ -283,9 +283,9 @@ TEST_CASE("products of Megatron-LM keep the samples of a step, and positions and
   CHECK(both->replicas == 4);
   CHECK(both->batch_size == 16);
   CHECK(both->strategy.find("expert_model_parallel_size: 8") != std::string::npos);
-  // 200 k parameters on 2 ranks, 800 k on 16, two bytes and as many of gradients; the state of 8
-  // bytes on all 16.
-  CHECK(both->model_states == Bytes(150'000 * 4 + 1'000'000 * 8 / 16));
+  // 200 k parameters on 2 ranks, 800 k on 16, two bytes and four of gradients (buffers of fp32);
+  // the state of 8 bytes on all 16.
+  CHECK(both->model_states == Bytes(150'000 * 6 + 1'000'000 * 8 / 16));
   CHECK(described(layouts, "Megatron expert 16") == nullptr);
 }
 
