@@ -116,7 +116,15 @@ class SharedWork {
 
 }  // namespace
 
+std::chrono::milliseconds grace_after(Deadline::Clock::duration work) {
+  constexpr std::chrono::milliseconds shortest{350};
+  constexpr std::chrono::milliseconds longest{3000};
+  return std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(work / 10), shortest,
+                    longest);
+}
+
 bool attend(const std::function<bool()>& wait_until_all_ended, const Deadline& deadline) {
+  const Deadline::Clock::time_point begin = Deadline::Clock::now();
   Interruption interruption;
   std::optional<Deadline::Clock::time_point> given_up_at;
   while (!wait_until_all_ended()) {
@@ -124,7 +132,8 @@ bool attend(const std::function<bool()>& wait_until_all_ended, const Deadline& d
       deadline.interrupt();
     }
     if (!given_up_at && deadline.passed()) {
-      given_up_at = Deadline::Clock::now() + grace;
+      const Deadline::Clock::time_point now = Deadline::Clock::now();
+      given_up_at = now + grace_after(now - begin);
     }
     if (given_up_at && Deadline::Clock::now() >= *given_up_at) {
       break;

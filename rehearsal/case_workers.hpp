@@ -29,17 +29,18 @@ struct CaseResults {
   std::exception_ptr failure;  ///< of the first case that threw one, else null
 };
 
-/// What cases get beyond the deadline to notice it.
-inline constexpr std::chrono::milliseconds grace{350};
+/// What cases that have worked for so long get beyond the deadline to notice it, and to say what
+/// they have: the longer a run was, the longer it takes to read it.
+std::chrono::milliseconds grace_after(Deadline::Clock::duration work);
 
-/// Looks after threads that work: returns once all have ended, or have had the deadline and `grace`
-/// behind it. An interruption by the user ends the deadline. `wait_until_all_ended` waits for a
-/// moment, and says whether they have. True: the user has interrupted.
+/// Looks after threads that work from now on: returns once all have ended, or have had the deadline
+/// and the grace behind it. An interruption by the user ends the deadline. `wait_until_all_ended`
+/// waits for a moment, and says whether they have. True: the user has interrupted.
 bool attend(const std::function<bool()>& wait_until_all_ended, const Deadline& deadline);
 
 /// Calls `rehearse` for each case on this many threads, and returns when all have ended. Once the
 /// deadline has passed (also because the user interrupts: SIGINT, SIGTERM, SIGHUP), cases have a
-/// further `grace`; those that do not end in it are undecided, and their threads are left. After an
+/// further grace; those that do not end in it are undecided, and their threads are left. After an
 /// exception no further case begins.
 CaseResults run_cases(std::vector<CaseWork> cases,
                       const std::function<Rehearsal(const CaseWork&)>& rehearse,

@@ -35,6 +35,9 @@ std::string Rehearsal::why_no_prediction() const {
   if (ran_out_of_memory(run)) {
     return "this run is out of memory";
   }
+  if (!run.undecided.empty()) {
+    return "this run was stopped: " + run.undecided;
+  }
   if (hung || run.result.hung) {
     return "this run hangs";
   }

@@ -33,7 +33,6 @@
 #include "rehearsal/measure/step_alone.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/kernels.hpp"
-#include "rehearsal/run/planned_steps.hpp"
 
 namespace lockstep::cli {
 
@@ -127,12 +126,8 @@ RunRequest request_of_prediction(const RehearseRequest& request) {
   return how;
 }
 
-// What was logged, and what the attempts of a job were, is that of the run itself.
+// What the attempts of a job were is that of the run itself, as what was logged is.
 void take_results(Results results, Rehearsal& rehearsal) {
-  for (size_t place = 0; place < results.ranks.distinct().size(); ++place) {
-    results.ranks.distinct()[place].metrics =
-        rehearsal.results.ranks[results.ranks.first_of(place)].metrics;
-  }
   results.elastic = std::move(rehearsal.results.elastic);
   rehearsal.results = std::move(results);
 }
@@ -209,11 +204,7 @@ void add_partial_results(Rehearsal& rehearsal) {
   if (is_real(rehearsal.world) || rehearsal.run.undecided.empty()) {
     return;
   }
-  const Results so_far = measure(rehearsal.run);
-  rehearsal.results.partial =
-      PartialResults{so_far.prediction.steps, planned_steps(rehearsal.run.preparation),
-                     so_far.prediction.total_time, so_far.prediction.step_time,
-                     so_far.ranks.empty() ? Bytes{} : so_far.ranks.front().memory.peak};
+  rehearsal.results.partial = measure_so_far(rehearsal.run);
 }
 
 void tell_missing_range(const RehearseRequest& request, Rehearsal& rehearsal) {

@@ -96,7 +96,6 @@ struct RankResults {
   std::optional<MeanSent> mean_sent;      ///< where not every step exchanges the same
   bool takes_steps = true;                ///< false of a parameter server, for instance
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
-  std::map<std::string, double> metrics;  ///< logged last
   /// That it wrote into the last checkpoint; nothing: it saved none.
   std::optional<WrittenBytes> checkpoint_bytes;
 };

@@ -35,6 +35,14 @@ void add_case(Answer& answer, const Job& job, const Request& request, const Styl
   to += rendered(rehearsal, request, style);
 }
 
+std::string note_of_disk(const Rehearsal& rehearsal) {
+  const std::shared_ptr<TemporaryStore>& store = rehearsal.run.store;
+  return store == nullptr || store->bytes() == 0
+             ? ""
+             : fmt::format("note: the journal took {} of a temporary file in {} (TMPDIR)\n",
+                           bytes_text(store->bytes()), store->folder());
+}
+
 /// The faults drawn for each job; of a case with faults of its own, why there are none.
 struct DrawnFaults {
   std::vector<std::vector<std::string>> by_job;
@@ -128,6 +136,7 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
     if (request.format == Format::text) {
       add_case(answer, job, request, style, asked > 1);
     }
+    answer.diagnostics += note_of_disk(job.result);
   }
   if (request.format == Format::json) {
     answer.text = text_of(json_of(results, request));

@@ -66,6 +66,14 @@ std::string fault_of_steps(const Rehearsal& rehearsal, const Request& request, A
       steps == 0 ? "leave the option out" : "steps count from 0; name some that are there");
 }
 
+// Logs of such a run are not written.
+std::string note_of_stop(const Rehearsal& rehearsal, const FileOfRun& file) {
+  return rehearsal.run.undecided.empty() || file.option == "--logs"
+             ? ""
+             : fmt::format("note: {} {} shows this run until it was stopped: {}\n", file.option,
+                           file.path, rehearsal.run.undecided);
+}
+
 }  // namespace
 
 std::string option_of_one_case(const Request& request) {
@@ -97,6 +105,7 @@ void write_files_of_run(const Rehearsal& rehearsal, const Request& request,
     }
     try {
       answer.diagnostics += file.write();
+      answer.diagnostics += note_of_stop(rehearsal, file);
     } catch (const OutputError& error) {
       answer.diagnostics += fmt::format("error: {}\n", error.what());
       answer.code = ExitCode::output_failed;

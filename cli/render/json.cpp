@@ -179,15 +179,15 @@ Json nodes_json(const OneRun& run) {
   return all;
 }
 
-Json metrics_json(const Results& results, const std::vector<GlobalMetric>& logged) {
+Json metrics_json(const Rehearsal& rehearsal) {
   Json all = Json::object();
-  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
-    for (const auto& [key, value] : results.ranks[rank].metrics) {
-      all[key]["by_rank"][std::to_string(rank)] = value_json(logged, key, value);
+  for (size_t rank = 0; rank < rehearsal.results.ranks.size(); ++rank) {
+    for (const auto& [key, value] : rehearsal.run.preparation.log->ranks[rank].metrics) {
+      all[key]["by_rank"][std::to_string(rank)] = value_json(rehearsal.logged, key, value);
     }
   }
-  if (results.single_device) {
-    for (const auto& [key, value] : *results.single_device) {
+  if (rehearsal.results.single_device) {
+    for (const auto& [key, value] : *rehearsal.results.single_device) {
       all[key]["single_device"] = number(value);
     }
   }
@@ -355,7 +355,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["calls"] = calls_json(rehearsal);
   json["ranks"] = classes_json(rehearsal);
   json["nodes"] = nodes_json(rehearsal.run);
-  json["metrics"] = metrics_json(results, rehearsal.logged);
+  json["metrics"] = metrics_json(rehearsal);
   json["logged"] = logged_json(rehearsal.logged);
   json["weights"] = weights_json(rehearsal.run);
   json["experts"] = experts_json(rehearsal.run);

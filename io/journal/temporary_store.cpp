@@ -48,11 +48,21 @@ void TemporaryStore::fail(int reason) {
 }
 
 std::optional<uint64_t> TemporaryStore::save(std::span<const std::byte> bytes) {
+  if (end_ + bytes.size() > static_cast<uint64_t>(bytes_max_)) {
+    failure_ = fmt::format(
+        "the journal takes more than {} MiB of {}: use fewer ranks or steps, or let those that "
+        "repeat be left out",
+        bytes_max_ >> 20, folder_);
+    return std::nullopt;
+  }
   if (descriptor_ < 0) {
     descriptor_ = open_nameless(folder_);
     if (descriptor_ < 0) {
       fail(errno);
       return std::nullopt;
+    }
+    if (begins_) {
+      begins_(*this);
     }
   }
   const uint64_t number = end_;

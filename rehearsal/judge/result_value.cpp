@@ -90,12 +90,13 @@ Found transfer_value(const ResultName& name, const RankResults& rank) {
   return name.name == "transfers.bytes" ? Found(Value(Bytes(bytes))) : Found(Value(count));
 }
 
-Found metric_value(const ResultName& name, const Rehearsal& rehearsal, const RankResults& rank) {
-  const auto found = rank.metrics.find(name.key);
-  if (found != rank.metrics.end() && is_of_stand_in(rehearsal.logged, name.key)) {
+Found metric_value(const ResultName& name, const Rehearsal& rehearsal, int32_t rank) {
+  const auto& metrics = rehearsal.run.preparation.log->ranks[static_cast<size_t>(rank)].metrics;
+  const auto found = metrics.find(name.key);
+  if (found != metrics.end() && is_of_stand_in(rehearsal.logged, name.key)) {
     return NoValue{"losses of this model are not computed", true};
   }
-  if (found != rank.metrics.end()) {
+  if (found != metrics.end()) {
     return Value(found->second);
   }
   return NoValue{
@@ -304,7 +305,7 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   const RankResults& own = results.ranks[static_cast<size_t>(rank)];
   const std::string& text = name.name;
   if (text == "metric") {
-    return metric_value(name, rehearsal, own);
+    return metric_value(name, rehearsal, rank);
   }
   if (text == "checkpoint.best") {
     return best_checkpoint(rehearsal, rank);

@@ -28,6 +28,8 @@ void add_on_all_lanes(const Journal& journal, int32_t rank, int64_t entry,
 
 }  // namespace
 
+// Together, what is left out at one place leads back to where it began. Where steps end in it, as
+// much of a step as was done before is done behind it, so that the step has what was simulated.
 std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
                                        const std::vector<StepMark>& steps, const RowRange& rows) {
   std::vector<RowsAgain> again;
@@ -40,11 +42,15 @@ std::vector<RowsAgain> left_out_within(const Journal& journal, int32_t rank,
       return each.begin < step.rows.end && step.rows.end <= each.end;
     });
   });
-  for (int64_t entry = 0; entry < std::ssize(repeated); ++entry) {
-    const RepeatedRows& each = repeated[static_cast<size_t>(entry)];
-    if (rows.begin <= each.row && each.row < rows.end &&
-        steps_in[static_cast<size_t>(entry)] == 0) {
-      add_on_all_lanes(journal, rank, entry, again);
+  const auto row_of = [&](int64_t entry) { return repeated[static_cast<size_t>(entry)].row; };
+  for (int64_t entry = 0, end = 0; entry < std::ssize(repeated); entry = end) {
+    int64_t steps_ended = 0;
+    for (end = entry; end < std::ssize(repeated) && row_of(end) == row_of(entry); ++end) {
+      steps_ended += steps_in[static_cast<size_t>(end)];
+    }
+    const bool is_within = rows.begin <= row_of(entry) && row_of(entry) < rows.end;
+    for (int64_t each = entry; is_within && steps_ended == 0 && each < end; ++each) {
+      add_on_all_lanes(journal, rank, each, again);
     }
   }
   return again;

@@ -14,6 +14,7 @@
 #include "rehearsal/measure/step_cycle.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
+#include "rehearsal/run/planned_steps.hpp"
 #include "rehearsal/run/samples_per_step.hpp"
 
 namespace lockstep::cli {
@@ -285,6 +286,26 @@ ExchangingSteps exchanging_steps(const OneRun& run, const StepSequence& sequence
 
 }  // namespace
 
+PartialResults measure_so_far(const OneRun& run) {
+  PartialResults so_far;
+  so_far.planned_steps = planned_steps(run.preparation);
+  so_far.total_time = run.result.total_time;
+  if (run.result.journal == nullptr) {
+    return so_far;
+  }
+  const std::vector<StepMark> steps = steps_of(*run.result.journal, 0);
+  so_far.steps = count_steps(steps);
+  const StepSequence sequence = sequence_of(*run.result.journal, 0, steps);
+  const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
+  if (const std::optional<SteadyStep> steady = steady_step(sequence, samples)) {
+    so_far.step_time = steady->end - steady->begin;
+  }
+  if (const DeviceMemory* memory = fullest(run.result.memory.front())) {
+    so_far.memory_peak = memory->peak;
+  }
+  return so_far;
+}
+
 Results measure(const OneRun& run) {
   Results results = configuration_of(run);
   const RunResult& result = run.result;
@@ -338,7 +359,6 @@ Results measure(const OneRun& run) {
     own.reserve = reserve_of(run, rank).total();
     const RankLog& log = run.preparation.log->ranks[at];
     own.movements = log.transfers;
-    own.metrics = log.metrics;
     own.checkpoint_bytes = log.checkpoint_bytes;
   }
   count_samples_of(run, results);

@@ -24,5 +24,7 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
 
 /// Everything that a run gives to expectations and reports.
 Results measure(const OneRun& run);
+/// The little that is read off rank 0 at once, of a run that was stopped: whoever stopped it waits.
+PartialResults measure_so_far(const OneRun& run);
 
 }  // namespace lockstep::cli

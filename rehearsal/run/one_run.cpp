@@ -1,4 +1,5 @@
 #include "rehearsal/run/one_run.hpp"
+#include "properties/finding.hpp"
 
 #include <fmt/format.h>
 
@@ -274,7 +275,15 @@ namespace {
 void set_limits(OneRun& run, const RunRequest& request) {
   RunOptions& options = run.preparation.options;
   options.value_budget = request.deadline == nullptr ? nullptr : request.deadline->values();
-  run.store = std::make_shared<TemporaryStore>();
+  run.store = std::make_shared<TemporaryStore>(
+      TemporaryStore::usual_folder(), TemporaryStore::usual_bytes_max,
+      [progress = request.progress](const TemporaryStore& store) {
+        if (progress != nullptr) {
+          progress->announce(
+              fmt::format("the journal goes on in a temporary file in {}, of {} at most",
+                          store.folder(), bytes_text(store.bytes_max())));
+        }
+      });
   options.journal = {request.lists, true, run.store, request.journal_bytes_max};
 }
 

@@ -132,6 +132,12 @@ TEST_CASE("a training that is stopped reports its first steps, as partial") {
   CHECK(interrupted.output.find("the command was interrupted") != std::string::npos);
   const Ended shown = run_program("run " + file + " --time-limit 2 --progress", "2>&1 >/dev/null");
   CHECK(shown.output.find(" of 5000000") != std::string::npos);
+  const Ended reported =
+      run_program("run " + file + " --time-limit 2 --report " + folder.file("page.html"));
+  CHECK(reported.code == 4);
+  const std::string written = folder.read("page.html");
+  CHECK(written.find("this run was stopped: the time limit was reached") != std::string::npos);
+  CHECK(written.find("this run hangs") == std::string::npos);
 }
 
 TEST_CASE("what a run of many ranks that differ will take is said before it begins") {

@@ -65,6 +65,20 @@ TEST_CASE("what a temporary store saved it gives back, and its folder shows no f
   fs::remove_all(folder);
 }
 
+TEST_CASE("a store grows up to its limit, and tells once that it has begun") {
+  int told = 0;
+  TemporaryStore store(fs::temp_directory_path().string(), 100'000,
+                       [&told](const TemporaryStore&) { ++told; });
+  CHECK(told == 0);
+  REQUIRE(store.save(pattern(60'000, 1)));
+  REQUIRE(store.save(pattern(40'000, 2)));
+  CHECK(told == 1);
+  CHECK(store.failure().empty());
+  CHECK_FALSE(store.save(pattern(1, 3)));
+  CHECK(store.failure().find("use fewer ranks or steps") != std::string::npos);
+  CHECK(store.bytes() == 100'000);
+}
+
 TEST_CASE("a folder that takes no file is named, and what went wrong there") {
   TemporaryStore store("/proc/no-such-folder");
   CHECK_FALSE(store.save(pattern(10, 0)));

@@ -84,6 +84,36 @@ Rehearsal with_validation(int64_t batches, bool all_steps) {
 
 // Nothing waits for the device in a validation, so the host is ahead until the queue of launches is
 // full, and a call of the training that came before lies ever further back.
+TEST_CASE("a step across epochs exchanges as much, where left-out steps end within its batches") {
+  // 23 batches of an epoch: the last three and the first four of the next make a step of seven.
+  const auto transfers_of_step = [](const std::string& verify) {
+    const Rehearsal ran = std::move(
+        test::rehearsed(
+            "version: 1\ncluster: {preset: dgx-a100, nodes: 3}\n"
+            "model: {layers: [{Linear: [16, 24]}, GELU, {Linear: [24, 24]}, ReLU, {Linear: [24, "
+            "3]}], input: [16]}\noptimizer: {AdamW: {lr: 1e-3}}\n"
+            "data: {train: {samples: 1100, batch_size: 4}, val: {samples: 130, batch_size: 4}}\n"
+            "trainer: {accelerator: gpu, devices: 4, num_nodes: 3, strategy: ddp, max_epochs: 7, "
+            "log_every_n_steps: 7}\n"
+            "program:\n  automatic_optimization: false\n  training_step:\n    - forward\n"
+            "    - zero_grad\n    - backward\n"
+            "    - {if: batch_idx % 4 == 3, then: [optimizer_step]}\n" +
+            verify)
+            .front()
+            .result);
+    CHECK(ran.results.prediction.steps == 35);
+    std::map<std::string, int64_t> counts;
+    for (const TransferCount& transfer : ran.results.ranks.front().transfers) {
+      counts[std::string(name_of(transfer.kind))] += transfer.count;
+    }
+    return counts;
+  };
+  const auto folded = transfers_of_step("verify: {numerics: false}\n");
+  CHECK(folded.at("broadcast") == 7);
+  CHECK(folded ==
+        transfers_of_step("verify: {numerics: false, all_steps: true, all_ranks: true}\n"));
+}
+
 TEST_CASE("batches of a validation are left out while the host runs ahead") {
   const Rehearsal shorter = with_validation(60, false);
   const Rehearsal longer = with_validation(90, false);

@@ -1,6 +1,7 @@
 // What is predicted does not depend on whether values are computed beside.
 #include <catch2/catch.hpp>
 
+#include "cli/render/json.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 namespace lockstep::cli::prediction_without_values_test {
@@ -38,6 +39,27 @@ TEST_CASE("a prediction computes no values and is the same beside them") {
   for (size_t rank = 0; rank < run.results.ranks.size(); ++rank) {
     CHECK(run.results.ranks[rank].memory.peak == verified.results.ranks[rank].memory.peak);
   }
+}
+
+// Its times come from a run in which ranks that do the same run for others; their losses differ.
+TEST_CASE("what each rank logged is its own, whoever runs for it in the prediction") {
+  const auto metrics_of = [](const std::string& more) {
+    const Rehearsal verified = rehearsal_of(
+        "version: 1\ncluster: {preset: dgx-a100, nodes: 3}\n"
+        "model: {layers: [{Linear: [16, 24]}, GELU, {Linear: [24, 3]}], input: [16]}\n"
+        "data: {train: {samples: 1100, batch_size: 4}}\n"
+        "trainer: {accelerator: gpu, devices: 4, num_nodes: 3, strategy: ddp, max_epochs: 2, "
+        "limit_val_batches: 0}\n" +
+            std::string(logs) + more,
+        true);
+    CHECK(verified.results.prediction.simulated_ranks == (more.empty() ? 4 : 12));
+    Request request;
+    request.command = "verify";
+    return json_of(verified, request).at("metrics").at("l").at("by_rank");
+  };
+  const Json folded = metrics_of("");
+  CHECK(folded == metrics_of("verify: {all_ranks: true}\n"));
+  CHECK(folded.at("7") != folded.at("6"));
 }
 
 TEST_CASE("where values decide what a training does, they are computed to predict it") {
