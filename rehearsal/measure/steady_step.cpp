@@ -67,11 +67,15 @@ SteadyStep drawn_step(const SteadyStep& steady, const StepSequence& sequence,
   const std::span<const StepMark> marks = sequence.marks();
   const Time length = steady.end - steady.begin;
   const auto is_drawn = [&](size_t mark) { return length_of(marks, mark) == length; };
+  const auto is_followed = [&](size_t mark) {
+    return is_drawn(mark) && mark + 1 < marks.size() && is_drawn(mark + 1);
+  };
   size_t mark = steady.mark;
-  if (steady.steady && !is_drawn(mark)) {
+  if (steady.steady && !is_followed(mark)) {
     const std::vector<size_t> like = like_marks(marks, samples);
-    const auto found = std::ranges::find_if(like, is_drawn);
-    mark = found == like.end() ? mark : *found;
+    const auto followed = std::ranges::find_if(like, is_followed);
+    const auto drawn = is_drawn(mark) ? like.end() : std::ranges::find_if(like, is_drawn);
+    mark = followed != like.end() ? *followed : drawn != like.end() ? *drawn : mark;
   }
   const Time end = marks[mark].finish;
   return {steady.number, mark, end - length, end, steady.steady};

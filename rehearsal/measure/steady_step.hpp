@@ -25,7 +25,8 @@ std::optional<SteadyStep> steady_step(const StepSequence& sequence,
                                       const std::vector<int64_t>& samples = {});
 
 /// A step that was simulated right behind the one before it and took as long, to be drawn as it
-/// stands in the journal: the steady one where it is such a step.
+/// stands in the journal: the steady one where it is such a step. If there is one, also the step
+/// behind it was, which the host may have begun meanwhile.
 SteadyStep drawn_step(const SteadyStep& steady, const StepSequence& sequence,
                       const std::vector<int64_t>& samples);
 

@@ -1,6 +1,7 @@
 // The page of `run --report`, and its drawings.
 #include "cli/render/report/report_page.hpp"
 
+#include "cli/render/report/drawings.hpp"
 #include "cli/render/report/layer_times.hpp"
 #include "cli/render/report/markup.hpp"
 #include "tests/unit/rehearsal/measure/advised.hpp"
@@ -122,6 +123,21 @@ TEST_CASE("a run that hangs has a page with its findings") {
 TEST_CASE("text of others is escaped for elements and attributes") {
   CHECK(markup_text("a < b & \"c\" > 'd'") == "a &lt; b &amp; &quot;c&quot; &gt; &#39;d&#39;");
   CHECK(markup_text("bell\x07") == "bell\\x07");
+}
+
+TEST_CASE("a step is drawn the same where others were left out behind it") {
+  // The host is ahead: it waits in the next step while this one still runs.
+  const std::string sharded =
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: gpt2, seq_len: 128}\n"
+      "optimizer: {AdamW: {lr: 3e-4}}\ndata: {train: {samples: 3100, batch_size: 4}}\n"
+      "trainer: {accelerator: gpu, devices: 8, max_epochs: 1, precision: bf16-mixed, "
+      "strategy: {FSDPStrategy: {auto_wrap_policy: blocks}}}\n";
+  const Rehearsal folded = advised(sharded + "verify: {numerics: false}\n");
+  const Rehearsal whole = advised(sharded + "verify: {numerics: false, all_steps: true}\n");
+  REQUIRE(folded.results.prediction.simulated_steps < whole.results.prediction.simulated_steps);
+  const Drawing drawn = step_drawing(folded);
+  CHECK(count_of(drawn.parts, "wait for compute") > 0);
+  CHECK(drawn.parts == step_drawing(whole).parts);
 }
 
 }  // namespace report_page_test
