@@ -44,6 +44,8 @@ class Engine {
   Time latest() const;
   /// Why the classes of RunOptions do not hold; empty: nothing has contradicted them.
   const std::string& ranks_differ() const { return ranks_differ_; }
+  /// A rank has run out of memory, and nothing else was asked: what is under way never ended.
+  bool ended_early() const { return ends_; }
   /// Numbers of the link faults that slowed something.
   const std::set<int32_t>& struck_links() const { return link_faults_.struck(); }
 

@@ -54,7 +54,8 @@ RankEnd end_of_rank(Engine& engine, const RankState& rank, RunResult& result) {
     }
     if (lane->lane.id().value == 0) {
       // Also where its program has raised behind what holds its thread: it never comes to that.
-      end = {RankEnd::Kind::stuck, no_site, "waits forever", false};
+      end = {RankEnd::Kind::stuck, no_site, "waits forever",
+             end.out_of_memory && engine.ended_early()};
     }
   }
   return end;
