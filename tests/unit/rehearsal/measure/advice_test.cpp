@@ -132,6 +132,19 @@ TEST_CASE("what decides by metrics of a validation does not fail a run without o
   }
 }
 
+// The runs of a search end at the first rank that is out of memory, while its launches are under
+// way.
+TEST_CASE("a batch that is too large for a rank that is ahead of its device does not hang") {
+  const Rehearsal ran = advised(
+      "version: 1\ncluster: {preset: dgx-h100, nodes: 2}\n"
+      "model: {preset: gpt3-6.7b, activation_checkpointing: full}\n"
+      "optimizer: {AdamW: {lr: 1e-4}}\ndata: {train: {samples: 64, batch_size: 1}}\n"
+      "trainer: {accelerator: gpu, devices: 8, num_nodes: 2, precision: bf16-mixed, max_steps: 3, "
+      "num_sanity_val_steps: 0, limit_val_batches: 0, strategy: deepspeed_stage_3}\n");
+  CHECK(ran.results.advice.why_no_batch_size.empty());
+  CHECK(ran.results.advice.largest_batch_size.value_or(0) > 1);
+}
+
 TEST_CASE("a short run that raises says so, and is not out of memory") {
   const Rehearsal ran = advised(training("80 GiB", 64) +
                                 "program: {training_step: [{if: batch_size > 64, then: [{raise: "
