@@ -4,12 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 namespace lockstep::sim {
 
-/// Indices, the last one taken first: a vector whose push_back compilers inline, which is called
-/// several times for each operation.
+/// Indices: a vector whose push_back compilers inline, which is called several times for each
+/// operation.
 class IndexList {
  public:
   void push_back(uint32_t index) {

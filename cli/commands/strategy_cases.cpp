@@ -19,6 +19,7 @@
 #include "model/trainer/prepare/proposed_strategy.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
 #include "rehearsal/run/one_run.hpp"
+#include "rehearsal/sweep/sweep_row_of.hpp"
 #include "rehearsal/text/shell_words.hpp"
 
 namespace lockstep::cli {
@@ -265,11 +266,7 @@ StrategyJobs jobs_of(const Request& request, const CaseSource& source, const Wri
 
 // Values are computed, and compared with those of one device, by another command.
 std::string next_line(const CaseSource& source, const std::string& strategies) {
-  Scenario named;
-  named.file = source.path;
-  named.name = source.scenario_case.value_or("");
-  named.settings = source.set;
-  return fmt::format("next: lockstep verify {} --strategies {}\n", shell_words(named),
+  return fmt::format("next: {} --strategies {}\n", command_of(source, {}, "verify"),
                      shell_word(strategies));
 }
 

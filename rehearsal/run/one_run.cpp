@@ -1,11 +1,11 @@
 #include "rehearsal/run/one_run.hpp"
-#include "properties/finding.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "properties/finding.hpp"
 #include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/run/faults.hpp"

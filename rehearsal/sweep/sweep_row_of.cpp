@@ -91,13 +91,14 @@ void tell(const Rehearsal& rehearsal, SweepRow& row) {
 
 }  // namespace
 
-std::string command_of(const CaseSource& source, const std::vector<std::string>& settings) {
+std::string command_of(const CaseSource& source, const std::vector<std::string>& settings,
+                       std::string_view command) {
   Scenario named;
   named.file = source.path;
   named.name = source.scenario_case.value_or("");
   named.settings = source.set;
   named.settings.insert(named.settings.end(), settings.begin(), settings.end());
-  return "lockstep run " + shell_words(named);
+  return fmt::format("lockstep {} {}", command, shell_words(named));
 }
 std::vector<std::pair<std::string, Value>> sweep_figures(const Rehearsal& rehearsal) {
   std::vector<std::pair<std::string, Value>> figures;

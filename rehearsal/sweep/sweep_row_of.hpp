@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,8 @@
 namespace lockstep::cli {
 
 /// The line that runs the case with these settings, as the shell takes it.
-std::string command_of(const CaseSource& source, const std::vector<std::string>& settings);
+std::string command_of(const CaseSource& source, const std::vector<std::string>& settings,
+                       std::string_view command = "run");
 
 /// Loads and rehearses one case, as `run` does without its suggestions and expectations. Whatever
 /// goes wrong is said in the row.

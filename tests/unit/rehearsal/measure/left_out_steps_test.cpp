@@ -82,8 +82,6 @@ Rehearsal with_validation(int64_t batches, bool all_steps) {
       "num_sanity_val_steps: 0}\n");
 }
 
-// Nothing waits for the device in a validation, so the host is ahead until the queue of launches is
-// full, and a call of the training that came before lies ever further back.
 TEST_CASE("a step across epochs exchanges as much, where left-out steps end within its batches") {
   // 23 batches of an epoch: the last three and the first four of the next make a step of seven.
   const auto transfers_of_step = [](const std::string& verify) {
@@ -114,6 +112,8 @@ TEST_CASE("a step across epochs exchanges as much, where left-out steps end with
         transfers_of_step("verify: {numerics: false, all_steps: true, all_ranks: true}\n"));
 }
 
+// Nothing waits for the device in a validation, so the host is ahead until the queue of launches is
+// full, and a call of the training that came before lies ever further back.
 TEST_CASE("batches of a validation are left out while the host runs ahead") {
   const Rehearsal shorter = with_validation(60, false);
   const Rehearsal longer = with_validation(90, false);

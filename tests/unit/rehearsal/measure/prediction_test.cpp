@@ -3,6 +3,7 @@
 
 #include "cli/render/json.hpp"
 #include "cli/render/render.hpp"
+#include "rehearsal/measure/measure.hpp"
 #include "tests/unit/rehearsal/measure/advised.hpp"
 
 using namespace lockstep;
@@ -52,6 +53,17 @@ TEST_CASE("a run that is out of memory has no times") {
     INFO(one.text);
     CHECK_FALSE(one.met);
   }
+}
+
+TEST_CASE("what is read off rank 0 of a run that was stopped is what the whole measure gives") {
+  const Rehearsal ran = advised(training("", ddp, samples));
+  const PartialResults so_far = measure_so_far(ran.run);
+  CHECK(so_far.steps > 1);
+  CHECK(so_far.steps == ran.results.prediction.steps);
+  CHECK(so_far.planned_steps == so_far.steps);
+  CHECK(so_far.total_time == ran.results.prediction.total_time);
+  CHECK(so_far.step_time == ran.results.prediction.step_time);
+  CHECK(so_far.memory_peak == ran.results.ranks.front().memory.peak);
 }
 
 // Both have 64 samples for each of 2 devices in a step. In one epoch has 4 of them, in the other
