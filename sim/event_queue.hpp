@@ -52,8 +52,11 @@ class EventQueue {
   }
 
  private:
+  // Without a branch, which would be guessed wrong every other time.
   static bool before(const Event& a, const Event& b) {
-    return a.time != b.time ? a.time < b.time : a.order < b.order;
+    const int earlier = a.time < b.time ? 1 : 0;
+    const int tied = a.time == b.time ? 1 : 0;
+    return (earlier | (tied & (a.order < b.order ? 1 : 0))) != 0;
   }
 
   void rise(size_t hole) {
@@ -73,13 +76,7 @@ class EventQueue {
     const size_t count = heap_.size();
     size_t hole = 0;
     for (size_t child = 1; child < count; child = 4 * hole + 1) {
-      const size_t end = child + 4 < count ? child + 4 : count;
-      size_t least = child;
-      for (size_t other = child + 1; other < end; ++other) {
-        if (before(heap_[other], heap_[least])) {
-          least = other;
-        }
-      }
+      const size_t least = least_of(child, count);
       if (!before(heap_[least], moving)) {
         break;
       }
@@ -87,6 +84,20 @@ class EventQueue {
       hole = least;
     }
     heap_[hole] = moving;
+  }
+
+  // Of the four children from `child` on, or those that there are.
+  size_t least_of(size_t child, size_t count) const {
+    if (child + 4 <= count) [[likely]] {
+      const size_t left = child + (before(heap_[child + 1], heap_[child]) ? 1 : 0);
+      const size_t right = child + 2 + (before(heap_[child + 3], heap_[child + 2]) ? 1 : 0);
+      return before(heap_[right], heap_[left]) ? right : left;
+    }
+    size_t least = child;
+    for (size_t other = child + 1; other < count; ++other) {
+      least = before(heap_[other], heap_[least]) ? other : least;
+    }
+    return least;
   }
 
   std::optional<uint64_t> tie_seed_;

@@ -20,8 +20,7 @@ uint32_t InFlight::make_part(RankState& rank, const Op& op, Ticket ticket) {
   const OpLists& lists = op.list();
   part.op.lists = nullptr;
   if (!lists.reads.empty() || !lists.writes.empty() || !lists.splits.empty()) {
-    part.lists = parts_.lists().take(lists);
-    part.op.lists = &part.lists->views();
+    part.op.lists = parts_.lists().take(lists);
     rank.buffers->hold(lists.reads);
     rank.buffers->hold(lists.writes);
   }
@@ -86,10 +85,10 @@ void InFlight::fail_part(uint32_t index) {
 
 void InFlight::forget_part(uint32_t index) {
   const Part& part = parts_[index];
-  if (part.lists) {
+  if (const OpLists* lists = part.op.lists; lists != nullptr) {
     BufferTable& buffers = *ranks_[part.rank].buffers;
-    buffers.let_go(part.lists->views().reads);
-    buffers.let_go(part.lists->views().writes);
+    buffers.let_go(lists->reads);
+    buffers.let_go(lists->writes);
   }
   parts_.give_back(index);
 }

@@ -64,7 +64,7 @@ std::optional<Transfer> Messages::ready(uint32_t index) {
   part.next = index;  // marks it as ready
   if (part.op.kind == OpKind::send) {
     if (options_.eager_limit > Bytes{} && part.op.bytes <= options_.eager_limit) {
-      leave_eagerly(part);
+      leave_eagerly(index);
     }
     if (part.partner == no_index && options_.any_source) {
       any_source_.send_is_ready(index);
@@ -81,11 +81,12 @@ std::optional<Transfer> Messages::ready(uint32_t index) {
 }
 
 // An eager send returns before its receive is posted: the message waits at the receiver.
-void Messages::leave_eagerly(Part& part) {
+void Messages::leave_eagerly(uint32_t index) {
+  Part& part = in_flight_[index];
   RankState& rank = ranks_[part.rank];
   const OpLists& lists = part.op.list();
   if (!lists.reads.empty()) {
-    part.captured = std::make_unique<const Values>(rank.buffers->load(lists.reads[0]));
+    captured_.insert_or_assign(index, rank.buffers->load(lists.reads[0]));
   }
   in_flight_.tell(rank, part.ticket, part.issue, part.ready, part.ready);
   in_flight_.close(rank, std::exchange(part.ticket, Ticket{}), part.ready);
@@ -111,7 +112,8 @@ void Messages::deliver(const Transfer& message, Time finish) {
   const OpLists& sent = from.op.list();
   const OpLists& received = to.op.list();
   if (!sent.reads.empty() && !received.writes.empty()) {
-    Values values = from.ticket ? ranks_[from.rank].buffers->load(sent.reads[0]) : *from.captured;
+    Values values =
+        from.ticket ? ranks_[from.rank].buffers->load(sent.reads[0]) : std::move(captured_[send]);
     if (!values.empty() && values.dtype() != received.writes[0].dtype) {
       Values typed(received.writes[0].dtype, received.writes[0].elements);
       std::copy(values.bytes().begin(), values.bytes().end(), typed.bytes().begin());
@@ -126,6 +128,7 @@ void Messages::deliver(const Transfer& message, Time finish) {
   if (from.ticket) {
     in_flight_.finish_part(send, message.start, finish);
   } else {
+    captured_.erase(send);
     in_flight_.forget_part(send);
   }
   in_flight_.finish_part(receive, message.start, finish);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "model/program/run.hpp"
@@ -40,7 +41,7 @@ class Messages {
   friend class WorldState;
 
   bool is_between_neighbours(const Part& part) const;
-  void leave_eagerly(Part& part);
+  void leave_eagerly(uint32_t index);
   std::optional<Transfer> transfer_of(const AnySource::Match& match);
 
   const RunOptions& options_;
@@ -50,6 +51,8 @@ class Messages {
   Agenda& agenda_;
   std::string& ranks_differ_;
   Channels channels_;
+  /// What eager sends took along, by their part; of some that failed as well.
+  std::unordered_map<uint32_t, Values> captured_;
   AnySource any_source_;
 };
 

@@ -26,11 +26,8 @@ class OwnedLists {
   OwnedLists& operator=(const OwnedLists&) = delete;
   static void operator delete(void* memory) { ::operator delete(memory); }
 
-  const OpLists& views() const { return views_; }
-
  private:
   friend class OwnedListsPool;
-  friend struct GiveBackLists;
 
   OwnedLists(const OpLists& lists, OwnedListsPool* pool) : pool_(pool) {
     auto* behind = reinterpret_cast<std::byte*>(this + 1);
@@ -54,16 +51,11 @@ class OwnedLists {
     return {first, elements.size()};
   }
 
-  OpLists views_;
+  OpLists views_;         ///< first: it is found by them
   OwnedListsPool* pool_;  ///< null: of one operation alone
   uint64_t hash_ = 0;
   uint64_t holders_ = 1;
 };
-
-struct GiveBackLists {
-  inline void operator()(OwnedLists* lists) const;
-};
-using OwnedListsPointer = std::unique_ptr<OwnedLists, GiveBackLists>;
 
 /// Ranks that run the same program submit the same lists: each is kept once.
 class OwnedListsPool {
@@ -71,9 +63,10 @@ class OwnedListsPool {
   /// `shares`: looks for lists with the same content, which pays where many ranks have them.
   void share(bool shares) { shares_ = shares; }
 
-  OwnedListsPointer take(const OpLists& lists) {
+  /// Until give_back().
+  const OpLists* take(const OpLists& lists) {
     if (!shares_) {
-      return OwnedListsPointer(OwnedLists::make(lists, nullptr));
+      return &OwnedLists::make(lists, nullptr)->views_;
     }
     const uint64_t hash = hash_of(lists);
     OwnedLists*& known = by_content_[hash];
@@ -83,14 +76,25 @@ class OwnedListsPool {
     } else if (are_equal(known->views_, lists)) {
       ++known->holders_;
     } else {
-      return OwnedListsPointer(OwnedLists::make(lists, nullptr));
+      return &OwnedLists::make(lists, nullptr)->views_;
     }
-    return OwnedListsPointer(known);
+    return &known->views_;
+  }
+  /// Null: nothing.
+  static void give_back(const OpLists* views) {
+    static_assert(std::is_standard_layout_v<OwnedLists>);
+    auto* lists = reinterpret_cast<OwnedLists*>(const_cast<OpLists*>(views));
+    if (lists == nullptr) {
+      return;
+    }
+    if (lists->pool_ == nullptr) {
+      delete lists;
+    } else {
+      lists->pool_->forget_holder(lists);
+    }
   }
 
  private:
-  friend struct GiveBackLists;
-
   static uint64_t hash_of(const OpLists& lists) {
     uint64_t hash = random_key(lists.reads.size(), lists.writes.size());
     for (const auto slices : {lists.reads, lists.writes}) {
@@ -120,7 +124,7 @@ class OwnedListsPool {
            std::ranges::equal(left.scalars, right.scalars, same_bits);
   }
 
-  void give_back(OwnedLists* lists) {
+  void forget_holder(OwnedLists* lists) {
     if (--lists->holders_ == 0) {
       by_content_.erase(lists->hash_);
       delete lists;
@@ -130,13 +134,5 @@ class OwnedListsPool {
   bool shares_ = false;
   std::unordered_map<uint64_t, OwnedLists*> by_content_;  ///< looked up only; held by its holders
 };
-
-inline void GiveBackLists::operator()(OwnedLists* lists) const {
-  if (lists->pool_ == nullptr) {
-    delete lists;
-  } else {
-    lists->pool_->give_back(lists);
-  }
-}
 
 }  // namespace lockstep::sim

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <utility>
 
 #include "model/core/op.hpp"
 #include "sim/local_places.hpp"
@@ -20,12 +20,16 @@ struct Part {
   int32_t member = 0;           ///< index in the group
   uint32_t partner = no_index;  ///< matched send or receive
   bool failed = false;          ///< what it comes after has failed
-  Op op;
+  Op op;                        ///< its lists are of PartPool::lists()
   Ticket ticket{};
   Time issue{};
   int64_t call = 0;  ///< position within the communicator
-  OwnedListsPointer lists;
-  std::unique_ptr<const Values> captured;  ///< what an eager send took along
+
+  Part() = default;
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  ~Part() { forget_lists(); }
+  void forget_lists() { OwnedListsPool::give_back(std::exchange(op.lists, nullptr)); }
 };
 
 /// Parts by index.
@@ -39,8 +43,7 @@ class PartPool {
   OwnedListsPool& lists() { return lists_; }
   void give_back(uint32_t index) {
     Part& part = parts_[index];
-    part.lists.reset();
-    part.captured.reset();
+    part.forget_lists();
     part.partner = no_index;
     part.failed = false;
     parts_.give_back(part.rank, index);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/core/ensure.hpp"
-
 namespace lockstep {
 
 namespace {
@@ -31,7 +29,9 @@ BufferId BufferTable::allocate(const BufferSpec& spec) {
     device.peak_buffer = buffer;
   }
   const bool valued = spec.elements > 0 && (numerics_ || spec.purpose == Purpose::metric);
-  entries_.emplace(buffer.value, Entry{spec, nullptr, valued, false, 0});
+  Entry& fresh_entry = entries_.add(buffer.value);
+  fresh_entry.spec = spec;
+  fresh_entry.carries_values = valued;
   if (valued && elsewhere_ != nullptr) {
     elsewhere_->add(buffer, spec);
   }
@@ -76,18 +76,6 @@ void BufferTable::let_go(std::span<const Slice> operands) {
       forget(operand.buffer);
     }
   }
-}
-
-const BufferTable::Entry& BufferTable::entry(BufferId buffer) const {
-  const auto found = entries_.find(buffer.value);
-  ensure(found != entries_.end(), "a known buffer, in use or just released");
-  return found->second;
-}
-
-BufferTable::Entry& BufferTable::entry(BufferId buffer) {
-  const auto found = entries_.find(buffer.value);
-  ensure(found != entries_.end(), "a known buffer, in use or just released");
-  return found->second;
 }
 
 bool BufferTable::carries_values(BufferId buffer) const {

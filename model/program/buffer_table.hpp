@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "model/core/buffer.hpp"
+#include "model/core/ensure.hpp"
 #include "model/core/failure.hpp"
 #include "model/core/value_budget.hpp"
 #include "model/core/values.hpp"
+#include "model/program/numbered_entries.hpp"
 #include "model/program/shared_values.hpp"
 #include "model/program/value_store.hpp"
 
@@ -49,7 +50,7 @@ class BufferTable {
   void let_go(std::span<const Slice> operands);
   /// Buffers that are known: in use, or released and held.
   size_t kept() const { return entries_.size(); }
-  bool knows(BufferId buffer) const { return entries_.contains(buffer.value); }
+  bool knows(BufferId buffer) const { return entries_.find(buffer.value) != nullptr; }
 
   bool carries_values(BufferId buffer) const;
   bool released(BufferId buffer) const;
@@ -76,8 +77,12 @@ class BufferTable {
     bool released = false;
     int32_t holders = 0;
   };
-  const Entry& entry(BufferId buffer) const;
-  Entry& entry(BufferId buffer);
+  const Entry& entry(BufferId buffer) const { return known(entries_.find(buffer.value)); }
+  Entry& entry(BufferId buffer) { return known(entries_.find(buffer.value)); }
+  static Entry& known(Entry* entry) {
+    ensure(entry != nullptr, "a known buffer, in use or just released");
+    return *entry;
+  }
   void forget(BufferId buffer);
   Values& own_values(Entry& entry);
 
@@ -86,7 +91,7 @@ class BufferTable {
   std::shared_ptr<ValueBudget> budget_;
   ValueStore* elsewhere_;
   uint32_t allocated_ = 0;
-  std::unordered_map<uint32_t, Entry> entries_;  ///< by BufferId; looked up only, never walked
+  NumberedEntries<Entry> entries_;  ///< by BufferId
   std::map<DeviceId, DeviceMemory> memory_;
 };
 

@@ -92,9 +92,12 @@ void Reducer::make_buckets(Rank& rank, const BucketAssignment& assignment) {
   }
   free_outlived(rank);
   buckets_.clear();
+  buckets_.reserve(assignment.size());
   for (const std::vector<size_t>& positions : assignment) {
     Bucket& bucket = buckets_.emplace_back();
     std::vector<Slice> values;
+    values.reserve(positions.size());
+    bucket.parameters.reserve(positions.size());
     for (const size_t position : positions) {
       const size_t index = trainable_[position];
       places_[index] = {buckets_.size() - 1, bucket.parameters.size(), position};

@@ -23,12 +23,12 @@ Slice CountedMemory::begin_layer(Rank& rank, LayerRun& run, const LayerTurn& tur
   const LayerMemory& memory = state_.memory().layers[run.layer];
   const bool keeps = turn.training && run.layer >= now_.first_wanted_layer;
   if (turn.again) {
-    run.recomputed = keep(rank, memory.recomputed);
+    run.own_rare().recomputed = keep(rank, memory.recomputed);
   } else if (keeps) {
     run.kept = keep(rank, memory.kept);
   }
-  if (run.weight_copies.buffer == no_buffer) {
-    run.weight_copies = hold(rank, Purpose::activation, memory.weight_copies);
+  if (memory.weight_copies > Bytes{} && run.rare().weight_copies.buffer == no_buffer) {
+    run.own_rare().weight_copies = hold(rank, Purpose::activation, memory.weight_copies);
   }
   return hold(rank, Purpose::workspace, (keeps ? memory.forward : memory.evaluated) * now_.samples);
 }
@@ -53,8 +53,8 @@ void CountedMemory::free_weight_copies(Rank& rank, bool training) {
   for (LayerRun& run : now_.trace) {
     const bool saved = training && run.layer >= now_.first_wanted_layer &&
                        state_.memory().layers[run.layer].keeps_weight_copies;
-    if (!saved) {
-      forget(rank, run.weight_copies);
+    if (RareBuffers* rare = run.rare_if_any(); rare != nullptr && !saved) {
+      forget(rank, rare->weight_copies);
     }
   }
 }
@@ -79,7 +79,7 @@ Bytes CountedMemory::backward_working_set(const LayerRun& run, Bytes made_gradie
   }
   const Bytes narrow = std::min(weights, memory.weight_copies);
   const Bytes converted =
-      memory.after_backward * now_.samples + narrow + weights - run.weight_copies.bytes();
+      memory.after_backward * now_.samples + narrow + weights - run.rare().weight_copies.bytes();
   return std::max({Bytes{}, activations + narrow - made_gradients, converted - made_gradients});
 }
 

@@ -45,11 +45,17 @@ void ForwardRecord::forget_inside(Rank& rank, const CheckpointedSegment& segment
   }
 }
 
+void LayerRun::forget_kept(Rank& rank) {
+  forget(rank, kept);
+  if (rare_) {
+    forget(rank, rare_->recomputed);
+    forget(rank, rare_->weight_copies);
+  }
+}
+
 void ForwardRecord::release(Rank& rank) {
   for (LayerRun& run : trace) {
-    forget(rank, run.kept);
-    forget(rank, run.recomputed);
-    forget(rank, run.weight_copies);
+    run.forget_kept(rank);
     forget(rank, run.output);
   }
   forget(rank, loss.kept);

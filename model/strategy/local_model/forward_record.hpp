@@ -44,7 +44,7 @@ struct ForwardRecord {
   std::vector<Slice> transient;                     ///< freed with the forward
   std::vector<LayerRun> trace;                      ///< in the order of layers
   std::vector<SkipConnection> residuals;
-  std::vector<size_t> open_residuals;
+  std::vector<uint32_t> open_residuals;
   const CheckpointedSegment* recomputed = nullptr;  ///< whose backward is under way
   Slice current;                                    ///< activation that the next layer reads
   Slice gradient;                                   ///< gradient that the next backward reads

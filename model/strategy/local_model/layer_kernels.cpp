@@ -115,7 +115,7 @@ Ticket LayerKernels::backward(Rank& rank, const LayerRun& run, const std::vector
   std::vector<Slice> writes;
   if (plan().numerics) {
     const bool is_late = half == BackwardHalf::weights;
-    reads = {is_late ? run.output_gradient : now_.gradient, run.input};
+    reads = {is_late ? run.rare().output_gradient : now_.gradient, run.input};
     const bool wanted = !is_late && now_.wants_input_gradient(run.layer);
     writes.push_back(wanted ? transient(rank, run.input.elements, run.input.dtype)
                             : Slice{reads.front().buffer, reads.front().dtype, 0, 0});

@@ -89,12 +89,11 @@ void Replica::forward_layer(Rank& rank, size_t layer, const StepOptions& options
   if (runs(layer, options)) {
     check_batch_norm(network().layers[layer], {now.samples, options.training},
                      {synchronises_statistics_, plan().autocast_of_cuda, rank.world_size()});
-    LayerRun run;
-    run.layer = layer;
+    LayerRun& run = now.trace.emplace_back();
+    run.layer = static_cast<uint32_t>(layer);
     run.segment = options.training ? network().segment_of(layer) : nullptr;
     run.residual = ResidualBranches(state_, now).residual_of(layer);
-    now.trace.push_back(run);
-    forward_of_run(rank, now.trace.back(), {.training = options.training});
+    forward_of_run(rank, run, {.training = options.training});
   }
   const CheckpointedSegment* segment = network().segment_of(layer);
   if (options.training && segment != nullptr && segment->last == layer) {
@@ -191,7 +190,7 @@ Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
   }
   LayerGradients gradients;
   if (half == BackwardHalf::input) {
-    run.output_gradient = now.gradient;
+    run.own_rare().output_gradient = now.gradient;
     gradients.slices.assign(parameters_of(layer).size(),
                             Slice{no_buffer, plan().parameter_dtype, 0, 0});
   } else {
@@ -203,9 +202,7 @@ Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
   if (half == BackwardHalf::input && has_weights) {
     return done;
   }
-  forget(rank, run.weight_copies);
-  forget(rank, run.kept);
-  forget(rank, run.recomputed);
+  run.forget_kept(rank);
   if (run.segment != nullptr && &run != &now.runs_of(*run.segment).back()) {
     forget(rank, run.output);  // the layer behind has had its gradient
   }
@@ -216,7 +213,7 @@ Ticket Replica::backward_of_run(Rank& rank, const LayerRun& run,
                                 const std::vector<Slice>& gradients, BackwardHalf half) {
   ForwardRecord& now = forwards_.now();
   const Layer& layer = network().layers[run.layer];
-  if (run.statistics.buffer != no_buffer) {
+  if (run.rare().statistics.buffer != no_buffer) {
     return SharedBatchNorm(state_, now).backward(rank, run, gradients);
   }
   if (are_experts_divided(layer)) {

@@ -6,13 +6,13 @@
 
 namespace lockstep {
 
-std::optional<size_t> ResidualBranches::residual_of(size_t layer) {
+std::optional<uint32_t> ResidualBranches::residual_of(size_t layer) {
   if (const auto& aside = network().layers[layer].aside) {
     return now_.run_of(aside->begin).residual;
   }
   switch (network().layers[layer].kind) {
     case LayerKind::residual_begin:
-      now_.open_residuals.push_back(now_.residuals.size());
+      now_.open_residuals.push_back(static_cast<uint32_t>(now_.residuals.size()));
       now_.residuals.emplace_back();
       return now_.open_residuals.back();
     case LayerKind::residual_shortcut: return now_.open_residuals.back();
@@ -20,7 +20,7 @@ std::optional<size_t> ResidualBranches::residual_of(size_t layer) {
     case LayerKind::residual_concatenate:
     case LayerKind::residual_multiply:
     case LayerKind::aside_end: {
-      const size_t closed = now_.open_residuals.back();
+      const uint32_t closed = now_.open_residuals.back();
       now_.open_residuals.pop_back();
       return closed;
     }

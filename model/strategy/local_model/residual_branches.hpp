@@ -14,7 +14,7 @@ class ResidualBranches : ForwardPart {
 
   /// Which of ForwardRecord::residuals a residual layer belongs to, or a layer that reads what was
   /// put aside. Layers are asked in order.
-  std::optional<size_t> residual_of(size_t layer);
+  std::optional<uint32_t> residual_of(size_t layer);
   /// The markers of a forward, which cost nothing themselves.
   void pass(const LayerRun& run);
   /// The shortcut's gradient waits for that of the branch before it, which has the type of its

@@ -79,7 +79,7 @@ Ticket SharedBatchNorm::forward(Rank& rank, LayerRun& run, const LayerTurn& turn
   const Slice own = rank.allocate(Purpose::communication, sizes.dtype, sizes.statistics, device());
   const Slice all = rank.allocate(Purpose::communication, sizes.dtype,
                                   sizes.statistics * rank.world_size(), device());
-  run.statistics = transient(rank, sizes.statistics, sizes.dtype);
+  run.own_rare().statistics = transient(rank, sizes.statistics, sizes.dtype);
   const SiteId forward_site =
       site_id(turn.again ? replica_sites::recompute : replica_sites::layer_forward);
   const Bytes traffic = LayerKernels(state_, now_).forward_price(run, turn).memory_traffic;
@@ -102,7 +102,7 @@ Ticket SharedBatchNorm::forward(Rank& rank, LayerRun& run, const LayerTurn& turn
     reads.push_back(value_of(parameter));
   }
   reads.push_back(all);
-  std::vector<Slice> writes{output, run.statistics};
+  std::vector<Slice> writes{output, run.rare().statistics};
   if (LayerKernels::updates_buffers(layer, run, turn)) {
     for (const size_t buffer : state_.buffers_of(run.layer)) {
       writes.push_back(state_.buffers()[buffer].value);
@@ -142,7 +142,7 @@ Ticket SharedBatchNorm::backward(Rank& rank, const LayerRun& run,
                                      {Kernel::layer_backward,
                                       BatchNormPart::own,
                                       wanted ? traffic / 5 * 2 : traffic,
-                                      {gradient, run.input, run.statistics},
+                                      {gradient, run.input, run.rare().statistics},
                                       std::move(writes)},
                                      scalars(BatchNormPart::own), here);
   if (wanted) {
@@ -151,7 +151,7 @@ Ticket SharedBatchNorm::backward(Rank& rank, const LayerRun& run,
     const Ticket reduced =
         rank.all_reduce(world_group, sums, Reduction::sum, {communication_stream, {ready}, site});
     rank.event({compute(), {reduced}, site});
-    std::vector<Slice> reads{gradient, run.input, run.statistics, sums};
+    std::vector<Slice> reads{gradient, run.input, run.rare().statistics, sums};
     if (!parameters_of(run.layer).empty()) {
       reads.push_back(value_of(parameters_of(run.layer).front()));
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <random>
+#include <utility>
 #include <vector>
 
 namespace agenda_test {
@@ -31,6 +33,26 @@ TEST_CASE("an agenda gives the earliest first, of equal times what was pushed fi
   agenda.pop();
   CHECK(agenda.empty());
   CHECK(agenda.now() == 2_us);
+}
+
+TEST_CASE("an agenda of many things at few times gives them in the order of a sorted list") {
+  std::mt19937 random(5);
+  Agenda agenda(std::nullopt);
+  std::vector<std::pair<Time, uint32_t>> pending;  // by time, then as they were pushed
+  for (uint32_t pushed = 0; pushed < 3'000; ++pushed) {
+    const Time time = agenda.now() + 1_us * static_cast<int64_t>(random() % 12);
+    agenda.push(time, Agenda::Kind::lane, pushed);
+    pending.insert(std::ranges::upper_bound(pending, std::pair(time, pushed)), {time, pushed});
+    // Now and then all but a few of them.
+    const size_t kept = pushed % 500 == 499 ? random() % 9 : pending.size() - random() % 2;
+    while (pending.size() > kept) {
+      const Agenda::Entry next = agenda.pop();
+      REQUIRE(next.time == pending.front().first);
+      REQUIRE(next.index == pending.front().second);
+      pending.erase(pending.begin());
+    }
+  }
+  CHECK(agenda.empty() == pending.empty());
 }
 
 // Of eight events one order in 40,320 is that in which they were pushed.

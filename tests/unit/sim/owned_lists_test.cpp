@@ -2,15 +2,20 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 using namespace lockstep;
-using lockstep::sim::OwnedListsPointer;
 using lockstep::sim::OwnedListsPool;
 
 namespace owned_lists_test {
 
 namespace {
+
+struct GiveBack {
+  void operator()(const OpLists* lists) const { OwnedListsPool::give_back(lists); }
+};
+using Owned = std::unique_ptr<const OpLists, GiveBack>;
 
 struct Lists {
   std::vector<Slice> reads{{BufferId{3}, DType::fp32, 0, 8}};
@@ -20,8 +25,8 @@ struct Lists {
   OpLists views() const { return {{}, reads, writes, splits, scalars}; }
 };
 
-void check_holds(const OwnedListsPointer& lists, const Lists& expected) {
-  const OpLists& views = lists->views();
+void check_holds(const Owned& lists, const Lists& expected) {
+  const OpLists& views = *lists;
   CHECK(std::vector<Slice>(views.reads.begin(), views.reads.end()) == expected.reads);
   CHECK(std::vector<Slice>(views.writes.begin(), views.writes.end()) == expected.writes);
   CHECK(std::vector<int64_t>(views.splits.begin(), views.splits.end()) == expected.splits);
@@ -35,7 +40,7 @@ TEST_CASE("lists are owned: they stay as they were when they were taken") {
   for (const bool shares : {false, true}) {
     pool.share(shares);
     Lists given;
-    const OwnedListsPointer owned = pool.take(given.views());
+    const Owned owned(pool.take(given.views()));
     given.reads[0].begin = 99;
     given.splits[1] = 99;
     check_holds(owned, Lists());
@@ -45,12 +50,12 @@ TEST_CASE("lists are owned: they stay as they were when they were taken") {
 TEST_CASE("a pool that shares keeps equal lists once, until the last holder gives them back") {
   OwnedListsPool pool;
   pool.share(true);
-  OwnedListsPointer first = pool.take(Lists().views());
-  OwnedListsPointer second = pool.take(Lists().views());
+  Owned first(pool.take(Lists().views()));
+  Owned second(pool.take(Lists().views()));
   CHECK(first.get() == second.get());
   first.reset();
   check_holds(second, Lists());
-  const OwnedListsPointer third = pool.take(Lists().views());
+  const Owned third(pool.take(Lists().views()));
   CHECK(third.get() == second.get());
 }
 
@@ -67,9 +72,9 @@ TEST_CASE("lists that differ in one entry are not shared") {
   // As many slices altogether, of which one is read in place of written.
   all[7].reads.push_back(all[7].writes[0]);
   all[7].writes.erase(all[7].writes.begin());
-  std::vector<OwnedListsPointer> owned;
+  std::vector<Owned> owned;
   for (const Lists& lists : all) {
-    owned.push_back(pool.take(lists.views()));
+    owned.emplace_back(pool.take(lists.views()));
   }
   for (size_t left = 0; left < all.size(); ++left) {
     check_holds(owned[left], all[left]);

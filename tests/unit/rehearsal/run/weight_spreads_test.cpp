@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <string>
 
@@ -49,7 +50,7 @@ class Observed {
  private:
   RunLog log_;
   WeightObserver observer_;
-  std::vector<BufferTable> buffers_;
+  std::deque<BufferTable> buffers_;
 };
 
 /// A weight that begins at 0, inputs of 1, and the target 1 on rank 0, -1 on rank 1.
