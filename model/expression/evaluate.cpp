@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/expression/arithmetic.hpp"
 
 namespace lockstep {
@@ -40,6 +42,7 @@ class Evaluator {
   Value unary(const Node& node);
   Value binary(const Node& node);
   Value logical(const Node& node);
+  bool decides_without_unknown(const Node& node, bool decisive);
   Value call(const Node& node);
   Value index(const Node& node);
   List parts(const Node& node);
@@ -111,11 +114,48 @@ Value Evaluator::unary(const Node& node) {
   return placed(node.place, [&] { return negated(value); });
 }
 
+bool asks_unknown(const Node& node) {
+  return node.kind == Node::Kind::unknown ||
+         std::ranges::any_of(node.parts, [](const auto& part) { return asks_unknown(*part); });
+}
+
+// It may be evaluated at any time, and nobody sees it.
+bool is_plain(const Node& node) {
+  if (node.kind == Node::Kind::call) {
+    const Function* function = find_function(node.name);
+    if (function == nullptr || function->apply == nullptr) {
+      return false;
+    }
+  }
+  return node.kind != Node::Kind::unknown &&
+         std::ranges::all_of(node.parts, [](const auto& part) { return is_plain(*part); });
+}
+
+// `unknown and epoch == 2` has no two outcomes in epoch 0: what is certain comes first, unless it
+// has a value only where the `unknown` before it has come true.
+bool Evaluator::decides_without_unknown(const Node& node, bool decisive) {
+  const Node& right = *node.parts.back();
+  if (node.parts.size() != 2 || !asks_unknown(*node.parts.front()) || !is_plain(right)) {
+    return false;
+  }
+  try {
+    return condition_of(evaluate(right)) == decisive;
+  } catch (const EvaluationError&) {
+    return false;
+  } catch (const OperationError&) {
+    return false;
+  }
+}
+
 Value Evaluator::logical(const Node& node) {
+  const bool decisive = node.operation == Operator::logical_or;
+  if (decides_without_unknown(node, decisive)) {
+    return decisive;
+  }
   for (const ExpressionNodePointer& part : node.parts) {
     const Value value = evaluate(*part);
     const bool holds = placed(part->place, [&] { return condition_of(value); });
-    if (holds == (node.operation == Operator::logical_or)) {
+    if (holds == decisive) {
       return holds;
     }
   }

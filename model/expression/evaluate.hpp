@@ -21,7 +21,8 @@ class Environment {
   virtual std::optional<Value> lookup(std::string_view name) = 0;
   /// Uniform in [0, 1), for one call of random() at this place.
   virtual double random(const SourcePlace& place) = 0;
-  /// The outcome of one `unknown` at this place.
+  /// The outcome of one `unknown` at this place. It is asked where it decides: of `unknown and X`
+  /// not where X is false.
   virtual bool unknown(const SourcePlace& place) = 0;
   /// A function that is not built in; nothing if there is none of that name.
   virtual std::optional<Value> call(std::string_view name, std::span<const Value> arguments);

@@ -230,6 +230,39 @@ TEST_CASE("functions of numbers and lists") {
   }
 }
 
+TEST_CASE("unknown is asked only where it decides") {
+  struct Case {
+    std::string text;
+    int64_t epoch;
+    bool asked;
+    bool holds;
+  };
+  // With `unknown` true, but for the one that guards a name.
+  const std::vector<Case> cases{
+      {"unknown and epoch == 2", 0, false, false},
+      {"unknown and epoch == 2", 2, true, true},
+      {"epoch == 2 and unknown", 0, false, false},
+      {"unknown or epoch == 2", 2, false, true},
+      {"unknown or epoch == 2", 0, true, true},
+      {"not unknown and epoch == 2", 0, false, false},
+      {"(unknown and epoch > 1) and epoch < 5", 7, false, false},
+      {"(unknown and epoch > 1) and epoch < 5", 0, false, false},
+      {"(unknown or epoch > 1) and epoch < 5", 3, false, true},
+      // Right of it stands what `unknown` guards, or what is seen when it is evaluated.
+      {"unknown and not_bound > 1", 0, true, false},
+      {"unknown and random() > 0.5", 0, true, false},
+      {"unknown and count_of_arguments(1) == 2", 0, true, false},
+      {"unknown and unknown", 0, true, true},
+  };
+  for (const Case& each : cases) {
+    Bindings bindings({{"epoch", each.epoch}});
+    bindings.outcome = each.text.find("not_bound") == std::string::npos;
+    INFO(each.text << ", epoch " << each.epoch);
+    CHECK(evaluate_condition(expression(each.text), bindings) == each.holds);
+    CHECK((bindings.unknown_place != SourcePlace{}) == each.asked);
+  }
+}
+
 TEST_CASE("every error has the column of the part that has no value") {
   const std::pair<const char*, const char*> cases[] = {
       {"1 / 0", "2: division by zero"},
