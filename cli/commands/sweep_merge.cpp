@@ -33,8 +33,9 @@ SweepFile read_shard_file(const std::string& path) {
                      "name files that `lockstep sweep --out` wrote", ExitCode::damaged_file);
   }
   if (!file.header) {
-    throw SweepError(fmt::format("{} is empty", path), "run its shard again with --resume",
-                     ExitCode::bad_input);
+    throw SweepError(
+        fmt::format("{} {}", path, file.is_torn ? "ends within its first line" : "is empty"),
+        "run its shard again with --resume", ExitCode::bad_input);
   }
   return file;
 }
