@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "model/core/units.hpp"
 #include "model/program/repetition.hpp"
+#include "sim/state_trail.hpp"
 #include "sim/state_words.hpp"
 
 namespace lockstep::sim {
@@ -25,6 +27,10 @@ class KnownStates {
     Time time{};                      ///< that it takes
     bool is_behind_left_out = false;  ///< that one began where others had been left out
     bool is_proven = false;
+    /// How many periods before it belong to it: some rank was ahead of rank 0 when it began, and
+    /// what that did in it before came of the transitions until then; or PeriodStart::reaches_back.
+    int64_t ahead = 0;
+    std::optional<uint64_t> came_by{};  ///< StateTrail::last() of so many
   };
   /// Transitions that follow one another: some, then a cycle that leads back to where it begins.
   struct Way {
@@ -45,8 +51,12 @@ class KnownStates {
   /// Whether they take so much memory that few of them are kept.
   bool are_large() const;
   void note(size_t from, Transition transition);
+  /// As StateTrail::add() takes it.
+  static uint64_t key_of(size_t from, const std::vector<int64_t>& kinds);
   /// The longest cycle through the state that `before` periods lead to, of at most `most` periods.
-  std::optional<Way> way(size_t from, const PeriodStart& start, int64_t before, int64_t most) const;
+  /// `trail`: to the present state.
+  std::optional<Way> way(size_t from, const PeriodStart& start, int64_t before, int64_t most,
+                         StateTrail trail = {}) const;
 
  private:
   struct State {
@@ -56,7 +66,9 @@ class KnownStates {
     size_t last_asked = 0;
   };
   void forget_some();
-  const Transition* transition(size_t from, const PeriodStart& start, int64_t at) const;
+  /// `trail`: null: that of no period that is repeated.
+  const Transition* transition(size_t from, const PeriodStart& start, int64_t at,
+                               const StateTrail* trail) const;
 
   std::map<size_t, State> states_;  ///< by number
   size_t next_ = 0;

@@ -192,8 +192,11 @@ void Periods::find_cycle(const PeriodStart& start) {
   now.is_first = start.first;
   now.time = first.running->host + first.skipped;
   now.left_out = first.times_left_out;
+  now.ahead = start.reaches_back;
   for (const RankState& rank : world_.ranks) {
     now.submitted.push_back(rank.submitted);
+    const int64_t begun = rank.loops[static_cast<size_t>(start.level)].periods;
+    now.ahead = std::max(now.ahead, rank.follower == nullptr ? begun - now.number : 0);
   }
   if (room.periods <= 0 && level.known.are_large()) {  // hardly any more is left out in this loop
     level = {};
@@ -229,7 +232,7 @@ void Periods::find_cycle(const PeriodStart& start) {
   level.last = std::move(now);
 }
 
-void Periods::note_transition(Level& level, const PeriodStart& start, const Begun& now,
+void Periods::note_transition(Level& level, const PeriodStart& start, Begun& now,
                               int64_t from) const {
   const Begun& last = *level.last;
   const int64_t begun_by_some = std::max<int64_t>(1, from - last.number);
@@ -252,9 +255,11 @@ void Periods::note_transition(Level& level, const PeriodStart& start, const Begu
       start.kinds != nullptr && !last.is_first && now.left_out > last.left_out;
   const bool is_proven = !level.submitted.insert(submitted).second || has_repeated;
   if (last.state && now.state) {
-    level.known.note(*last.state,
-                     {std::move(kinds), *now.state, last.number, last.number, last.time,
-                      now.time - last.time, last.is_behind_left_out, is_proven});
+    now.trail = last.trail;
+    now.trail.add(KnownStates::key_of(*last.state, kinds));
+    level.known.note(*last.state, {std::move(kinds), *now.state, last.number, last.number,
+                                   last.time, now.time - last.time, last.is_behind_left_out,
+                                   is_proven, last.ahead, last.trail.last(last.ahead)});
   }
 }
 

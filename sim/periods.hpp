@@ -49,6 +49,8 @@ class Periods {
     Time time{};
     std::vector<SubmissionHistory> submitted;  ///< by rank
     size_t left_out = 0;                       ///< how often rank 0 has left out periods
+    int64_t ahead = 0;                         ///< as of KnownStates::Transition
+    StateTrail trail;
   };
   struct Level {
     KnownStates known;
@@ -67,8 +69,7 @@ class Periods {
   void find_cycle(const PeriodStart& start);
   Room room_of(int32_t level, int64_t from) const;
   /// The period that has ended led from the last state to this one.
-  void note_transition(Level& level, const PeriodStart& start, const Begun& now,
-                       int64_t from) const;
+  void note_transition(Level& level, const PeriodStart& start, Begun& now, int64_t from) const;
   void leave_out(const PeriodStart& start, const Begun& now, const Room& room);
   /// Threads beside those with loops, or ranks without loops.
   bool has_programs_beside() const;

@@ -47,7 +47,7 @@ std::optional<KnownStates::Way> Periods::way_before_faults(const PeriodStart& st
   int64_t most = room.periods;
   while (most > 0) {
     std::optional<KnownStates::Way> way =
-        known.way(*now.state, start, room.from - now.number, most);
+        known.way(*now.state, start, room.from - now.number, most, now.trail);
     if (!way || change == Time::max()) {
       return way;
     }

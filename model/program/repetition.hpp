@@ -104,6 +104,8 @@ struct PeriodStart {
   int64_t epoch = 0;       ///< likewise
   int64_t steps_most = 0;  ///< that one of them begins
   int64_t epochs = 0;      ///< that one of them takes
+  /// Periods before it in which a step lies that ends in it: what is said of the step is theirs.
+  int64_t reaches_back = 0;
 
   int64_t kind_of(int64_t period) const { return kinds == nullptr ? kind : kinds->kind_of(period); }
   int64_t alike_from(int64_t period) const {

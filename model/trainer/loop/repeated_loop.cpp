@@ -90,6 +90,17 @@ int64_t RepeatedLoop::left_out(int64_t pass, bool was_alike, int64_t until,
   return leave_out(pass, start);
 }
 
+// Under manual optimization a step goes over several batches, and begins where the one before
+// ended.
+int64_t RepeatedLoop::reaches_back() const {
+  if (training_.program().trainer.automatic_optimization) {
+    return 0;
+  }
+  const int64_t batches = training_.batches().tally().since_update().batches;
+  return 1 +
+         (level_ == 0 ? batches : batches / std::max<int64_t>(1, training_.progress.num_batches));
+}
+
 int64_t RepeatedLoop::leave_out(int64_t pass, PeriodStart start) {
   if (pass % length() != 0) {
     return 0;
@@ -104,6 +115,7 @@ int64_t RepeatedLoop::leave_out(int64_t pass, PeriodStart start) {
   start.epoch = training_.progress.epoch;
   start.steps_most = period_.steps_most;
   start.epochs = period_.epochs;
+  start.reaches_back = reaches_back();
   PeriodTally& tally = training_.periods().tally(level_);
   if (!start.first) {
     tally.end();

@@ -55,6 +55,7 @@ class RepeatedLoop {
 
  private:
   int64_t leave_out(int64_t pass, PeriodStart start);
+  int64_t reaches_back() const;
 
   Training& training_;
   int32_t level_;

@@ -112,6 +112,75 @@ TEST_CASE(
   CHECK(!way_of_kinds(known, a, {3, 1}, 0, 2));
 }
 
+// What that rank did of a period before rank 0 began it came of the period before.
+TEST_CASE("where a rank is ahead of rank 0, a period is repeated behind those it came behind") {
+  KnownStates known;
+  const size_t a = known.number_of(words(1));
+  const size_t b = known.number_of(words(2));
+  StateTrail from_b;
+  from_b.add(KnownStates::key_of(b, {7}));
+  StateTrail from_a;
+  from_a.add(KnownStates::key_of(a, {7}));
+  KnownStates::Transition first = transition({7}, a);
+  first.number = 1;
+  first.ahead = 1;
+  first.came_by = from_b.last(1);
+  known.note(b, transition({7}, a));
+  known.note(a, first);
+  const auto way = [&] {
+    PeriodStart start;
+    start.alike = 20;
+    start.kind = 7;
+    return known.way(a, start, 1, 9, from_b);  // the rank that is ahead has begun one
+  };
+  CHECK(!way());
+  KnownStates::Transition second = first;
+  second.number = 2;
+  second.came_by = from_a.last(1);
+  known.note(a, second);
+  REQUIRE(way());
+  CHECK(way()->periods * way()->turns == 9);
+  CHECK(way()->cycle.front().transition->number == 2);
+}
+
+TEST_CASE("transitions of one state by several trails lead to the same, or none is believed") {
+  KnownStates known;
+  const size_t a = known.number_of(words(1));
+  const size_t b = known.number_of(words(2));
+  StateTrail trail;
+  trail.add(KnownStates::key_of(a, {7}));
+  KnownStates::Transition ahead = transition({7}, a);
+  ahead.ahead = 1;
+  ahead.came_by = trail.last(1);
+  known.note(a, ahead);
+  PeriodStart start;
+  start.alike = 20;
+  start.kind = 7;
+  CHECK(known.way(a, start, 1, 9, trail));
+  ahead.to = b;
+  ahead.came_by = 0;
+  known.note(a, ahead);
+  CHECK(!known.way(a, start, 1, 9, trail));
+}
+
+TEST_CASE("a trail knows its last transitions in their order") {
+  StateTrail trail;
+  CHECK(trail.last(0) == uint64_t{0});
+  CHECK_FALSE(trail.last(1));
+  StateTrail other;
+  for (const uint64_t each : {1, 2, 3}) {
+    trail.add(each);
+    other.add(each == 1 ? 9 : each);
+  }
+  CHECK(trail.last(2) == other.last(2));
+  CHECK(trail.last(3) != other.last(3));
+  for (int64_t each = 0; each < StateTrail::kept; ++each) {
+    trail.add(1);
+  }
+  CHECK(trail.last(StateTrail::kept));
+  CHECK_FALSE(trail.last(StateTrail::kept + 1));
+}
+
 TEST_CASE("what some rank had begun of the next period decides as well") {
   KnownStates known;
   const size_t a = known.number_of(words(1));
