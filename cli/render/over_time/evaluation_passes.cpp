@@ -1,6 +1,7 @@
 // Where a rank evaluates, also next to what was left out.
 #include <algorithm>
 #include <span>
+#include <tuple>
 
 #include "cli/render/over_time/moment_edges.hpp"
 #include "cli/render/timeline/phases.hpp"
@@ -9,15 +10,17 @@ namespace lockstep::cli {
 
 namespace {
 
-/// A step or a forward, and a row of the rank within it.
+/// A step, the end of one or a forward, and a row of the rank within it.
 struct Phase {
   int64_t row = 0;
   bool is_step = false;
+  bool is_trained = false;  ///< of a forward: its backward follows
   Time start{};
   Time finish{};
 };
 
-/// As they were simulated. None goes on from one period into the next.
+/// As they were simulated. A step goes on from one period into the next only under manual
+/// optimization: there its optimizer shows when it ended, and backwards what was trained.
 std::vector<Phase> simulated_phases(const Journal& journal, int32_t rank) {
   std::vector<int64_t> borders;
   for (const RepeatedRows& rows : journal.repeated_on(rank, 0)) {
@@ -32,7 +35,15 @@ std::vector<Phase> simulated_phases(const Journal& journal, int32_t rank) {
     for (; known < phases.spans().size(); ++known) {
       const Span& span = phases.spans()[known];
       if (span.kind == Span::Kind::step || span.kind == Span::Kind::forward) {
-        found.push_back({last_row, span.kind == Span::Kind::step, span.start, span.finish});
+        found.push_back({last_row, span.kind == Span::Kind::step, false, span.start, span.finish});
+      } else if (span.kind == Span::Kind::optimizer) {
+        found.push_back({last_row, true, false, span.finish, span.finish});
+      } else if (span.kind == Span::Kind::backward) {
+        const auto forward = std::find_if(found.rbegin(), found.rend(),
+                                          [](const Phase& phase) { return !phase.is_step; });
+        if (forward != found.rend()) {
+          forward->is_trained = true;
+        }
       }
     }
   };
@@ -99,7 +110,8 @@ class PhaseWalk {
   void add_simulated(Rows rows, Time later) {
     auto phase = std::ranges::lower_bound(phases_, rows.begin, {}, &Phase::row);
     for (; phase != phases_.end() && phase->row < rows.end; ++phase) {
-      found_.push_back({phase->row, phase->is_step, phase->start + later, phase->finish + later});
+      found_.push_back({phase->row, phase->is_step, phase->is_trained, phase->start + later,
+                        phase->finish + later});
     }
   }
 
@@ -113,21 +125,26 @@ class PhaseWalk {
 std::vector<std::pair<Time, Time>> evaluations_of(const Journal& journal, int32_t rank) {
   const std::vector<Phase> simulated = simulated_phases(journal, rank);
   std::vector<std::pair<Time, Time>> steps;
-  std::vector<std::pair<Time, Time>> forwards;
+  std::vector<std::tuple<Time, Time, bool>> forwards;
   for (const Phase& phase : PhaseWalk(journal.repeated_on(rank, 0), simulated).all()) {
-    (phase.is_step ? steps : forwards).emplace_back(phase.start, phase.finish);
+    if (phase.is_step) {
+      steps.emplace_back(phase.start, phase.finish);
+    } else {
+      forwards.emplace_back(phase.start, phase.finish, phase.is_trained);
+    }
   }
   std::ranges::sort(steps);
   std::ranges::sort(forwards);
   std::vector<std::pair<Time, Time>> found;
   auto step = steps.begin();  // the first that ends behind the forward
   bool is_of_pass = false;
-  for (const auto& [start, finish] : forwards) {
+  for (const auto& [start, finish, is_trained] : forwards) {
     for (; step != steps.end() && step->second <= start; ++step) {
       is_of_pass = false;
     }
-    if (step != steps.end() && step->first <= start) {
-      continue;  // it is trained
+    if ((step != steps.end() && step->first <= start) || is_trained) {
+      is_of_pass = is_of_pass && !is_trained;
+      continue;
     }
     if (!is_of_pass) {
       found.emplace_back(step == steps.begin() ? start : std::prev(step)->second, finish);
