@@ -125,9 +125,10 @@ Json loggers_json(const ByRank<RankLog>& ranks, const std::vector<GlobalMetric>&
   std::vector<Json> by_rank;
   for (const RankLog& log : ranks) {
     Json json;
-    json["row_count"] = log.logger_row_count;
+    json["row_count"] = log.logger.row_count;
     json["last_rows"] = Json::array();
-    for (const LoggerRow& row : log.logger_rows) {
+    for (size_t at = log.logger.rows_before_gap; at < log.logger.rows.size(); ++at) {
+      const LoggerRow& row = log.logger.rows[at];
       json["last_rows"].push_back({{"step", row.step}, {"values", numbers(row.values, logged)}});
     }
     json["progress_bar"] = numbers(log.progress_bar, logged);

@@ -146,10 +146,10 @@ std::string values_text(const std::map<std::string, double>& values,
 // Only rank 0: the loggers of other ranks write nothing, and their progress bars are hidden.
 std::string render_shown(const RankLog& log, const std::vector<GlobalMetric>& logged) {
   std::string out;
-  if (!log.logger_rows.empty()) {
-    const LoggerRow& last = log.logger_rows.back();
+  if (!log.logger.rows.empty()) {
+    const LoggerRow& last = log.logger.rows.back();
     out += fmt::format("loggers of rank 0: {} row{}, the last at step {}: {}\n",
-                       log.logger_row_count, log.logger_row_count == 1 ? "" : "s", last.step,
+                       log.logger.row_count, log.logger.row_count == 1 ? "" : "s", last.step,
                        values_text(last.values, logged));
   }
   if (!log.progress_bar.empty()) {

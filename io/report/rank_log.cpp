@@ -252,7 +252,7 @@ std::map<std::string, double> values_by_key(const Json& json) {
 
 Json rows_json(const RankLog& log) {
   Json rows = Json::array();
-  for (const LoggerRow& row : log.logger_rows) {
+  for (const LoggerRow& row : log.logger.rows) {
     rows.push_back({row.step, json_of(row.values)});
   }
   return rows;
@@ -300,7 +300,7 @@ std::map<std::string, HandedOver> names_of_json(const Json& json) {
 Json json_of_log(const RankLog& log) {
   return {{"metrics", json_of(log.metrics)},
           {"logger_rows", rows_json(log)},
-          {"logger_row_count", log.logger_row_count},
+          {"logger_row_count", log.logger.row_count},
           {"progress_bar", json_of(log.progress_bar)},
           {"logged", json_of_all(log.logged)},
           {"findings", json_of_all(log.findings)},
@@ -335,9 +335,9 @@ RankLog log_of_json(const Json& json) {
   RankLog log;
   log.metrics = values_by_key(json.at("metrics"));
   for (const Json& row : list_at(json, "logger_rows")) {
-    log.logger_rows.push_back({count_of(row.at(0)), values_by_key(row.at(1))});
+    log.logger.rows.push_back({count_of(row.at(0)), values_by_key(row.at(1))});
   }
-  log.logger_row_count = count_of(json.at("logger_row_count"));
+  log.logger.row_count = count_of(json.at("logger_row_count"));
   log.progress_bar = values_by_key(json.at("progress_bar"));
   log.logged = all_of_json(json.at("logged"), logged_key_of);
   log.findings = all_of_json(json.at("findings"), finding_of);

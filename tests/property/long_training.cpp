@@ -266,6 +266,9 @@ void perhaps_divide_otherwise(LongTraining& training) {
 std::string checkpoints() {
   return one_of({"", "", ", enable_checkpointing: false",
                  ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 5}}]",
+                 ", callbacks: [LearningRateMonitor]",
+                 ", callbacks: [{LearningRateMonitor: {logging_interval: step, log_momentum: "
+                 "true}}, {ModelCheckpoint: {every_n_train_steps: 5}}]",
                  ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 4, "
                  "save_top_k: -1, save_last: true}}]",
                  ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 3, "

@@ -25,6 +25,7 @@ class RowMaker {
            const PlaceInTraining& place)
       : run_(valued != nullptr ? *valued : run),
         log_(run_.preparation.log->ranks.front()),
+        rates_of_rows_(run.preparation.log->ranks.front().logger.rates),
         metrics_(logged_metrics(run_, nullptr)),
         times_(times),
         place_(place),
@@ -51,7 +52,7 @@ class RowMaker {
         by_step[step].push_back(row_of_step(step, each));
       }
     }
-    for (const LoggerRow& row : log_.logger_rows) {
+    for (const LoggerRow& row : log_.logger.rows) {
       add_values(row, by_step[row.step]);
     }
     for (auto& [step, rows] : by_step) {
@@ -96,7 +97,6 @@ class RowMaker {
     }
   }
 
-  // A scheduler that steps within epochs changes rates that nobody keeps.
   void add_learning_rates(LoggedRow& row) const {
     const std::vector<OptimizerPlan>& optimizers = run_.preparation.plan.optimizers;
     const std::vector<std::vector<double>>& rates = log_.learning_rates;
@@ -114,8 +114,17 @@ class RowMaker {
         row.values[key] = optimizers[optimizer].lr;
       } else if (is_known) {
         row.values[key] = rates[optimizer][static_cast<size_t>(*row.epoch)];
+      } else if (const std::optional<double> rate = rate_of_step(row.step, optimizer)) {
+        row.values[key] = *rate;
       }
     }
+  }
+
+  // Where schedulers step within epochs.
+  std::optional<double> rate_of_step(int64_t step, size_t optimizer) const {
+    const auto found = std::ranges::lower_bound(rates_of_rows_, step, {}, &RatesOfRow::step);
+    const bool is_known = found != rates_of_rows_.end() && found->step == step;
+    return is_known ? std::optional(found->rates[optimizer]) : std::nullopt;
   }
 
   bool is_computed(const std::string& key) {
@@ -191,6 +200,7 @@ class RowMaker {
 
   const OneRun& run_;
   const RankLog& log_;
+  const std::vector<RatesOfRow>& rates_of_rows_;
   std::vector<GlobalMetric> metrics_;
   const StepTimes& times_;
   const PlaceInTraining& place_;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "model/program/rank.hpp"
@@ -29,6 +31,9 @@ class Callback {
   /// Whether `run` does anything there, in the whole run: asked once.
   virtual bool acts_on(CallbackHook hook) const = 0;
   virtual Program run(CallbackHook hook) = 0;
+  /// What it would give the loggers of rates there, with the present ones; nothing: no row.
+  using Rates = std::map<std::string, double>;
+  virtual Rates rates_at(CallbackHook /*hook*/) const { return {}; }
   /// What it writes into a checkpoint, and takes from one.
   virtual SavedObject state() const { return {}; }
   virtual void restore(const SavedObject& /*saved*/) {}

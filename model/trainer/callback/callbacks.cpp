@@ -1,5 +1,7 @@
 #include "model/trainer/callback/callbacks.hpp"
 
+#include <utility>
+
 #include "model/core/ensure.hpp"
 #include "model/trainer/callback/early_stopping.hpp"
 #include "model/trainer/callback/learning_rate_monitor.hpp"
@@ -80,6 +82,16 @@ void Callbacks::count_left_out(const std::vector<int64_t>& counted, int64_t time
       *counter += *more++ * times;
     }
   }
+}
+
+std::vector<Callback::Rates> Callbacks::rates_at(CallbackHook hook) const {
+  std::vector<Callback::Rates> rows;
+  for (const Callback* callback : acting(hook)) {
+    if (Callback::Rates row = callback->rates_at(hook); !row.empty()) {
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
 }
 
 void Callbacks::go_on_from(int64_t step) {

@@ -24,6 +24,8 @@ class Callbacks {
   std::vector<int64_t> counted() const;
   /// Counts what periods that have been left out would have, `times` as much as `counted`.
   void count_left_out(const std::vector<int64_t>& counted, int64_t times);
+  /// The rows of rates that loggers would get there, in their order.
+  std::vector<Callback::Rates> rates_at(CallbackHook hook) const;
   /// As Callback's.
   void go_on_from(int64_t step);
 

@@ -18,34 +18,42 @@ bool LearningRateMonitor::is_due(bool at_step) const {
   return !at_step || training_.logger_rows().are_due();
 }
 
-// Schedulers come first, each with its optimizer where it steps; optimizers without one come
-// always. From the second of its class on an optimizer has a number.
 Program LearningRateMonitor::run(CallbackHook hook) {
-  const bool at_step = hook == CallbackHook::train_batch_start;
-  if (!is_due(at_step)) {
+  if (!is_due(hook == CallbackHook::train_batch_start)) {
     co_return;
   }
+  const Rates row = rates_at(hook);
+  for (const auto& [name, value] : row) {
+    training_.log().metrics[name] = value;
+  }
+  training_.logger_rows().add_rates(row);
+}
+
+// Schedulers come first, each with its optimizer where it steps; optimizers without one come
+// always. From the second of its class on an optimizer has a number.
+Callback::Rates LearningRateMonitor::rates_at(CallbackHook hook) const {
+  if (!acts_on(hook)) {
+    return {};
+  }
+  const bool at_step = hook == CallbackHook::train_batch_start;
   const bool everywhere = settings_.interval != LearningRateMonitorSettings::Interval::by_scheduler;
   std::map<std::string, int> of_class;
-  row_.clear();
+  Rates row;
   std::set<size_t> told;
   for (const SchedulerSettings& scheduler : training_.program().schedulers) {
     const bool steps_here = (scheduler.interval == SchedulerInterval::step) == at_step;
     const std::string name = next_name(scheduler.optimizer, of_class);
     if (everywhere || steps_here) {
-      tell(scheduler.optimizer, name);
+      tell(scheduler.optimizer, name, row);
     }
     told.insert(scheduler.optimizer);
   }
   for (size_t index = 0; index < training_.program().plan.optimizers.size(); ++index) {
     if (told.count(index) == 0) {
-      tell(index, next_name(index, of_class));
+      tell(index, next_name(index, of_class), row);
     }
   }
-  for (const auto& [name, value] : row_) {
-    training_.log().metrics[name] = value;
-  }
-  training_.logger_rows().add(row_, training_.progress.batches_that_stepped);
+  return row;
 }
 
 std::string LearningRateMonitor::next_name(size_t index,
@@ -55,14 +63,14 @@ std::string LearningRateMonitor::next_name(size_t index,
   return "lr-" + name + (earlier == 0 ? "" : "-" + std::to_string(earlier));
 }
 
-void LearningRateMonitor::tell(size_t index, const std::string& name) {
+void LearningRateMonitor::tell(size_t index, const std::string& name, Rates& row) const {
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[index];
-  row_[name] = training_.rates().learning_rate(index);
+  row[name] = training_.rates().learning_rate(index);
   if (settings_.log_momentum) {
-    row_[name + "-momentum"] = training_.rates().momentum(index);
+    row[name + "-momentum"] = training_.rates().momentum(index);
   }
   if (settings_.log_weight_decay) {
-    row_[name + "-weight_decay"] = optimizer.weight_decay;
+    row[name + "-weight_decay"] = optimizer.weight_decay;
   }
 }
 

@@ -17,15 +17,15 @@ class LearningRateMonitor final : public Callback {
 
   bool acts_on(CallbackHook hook) const override;
   Program run(CallbackHook hook) override;
+  Rates rates_at(CallbackHook hook) const override;
 
  private:
   bool is_due(bool at_step) const;
   std::string next_name(size_t index, std::map<std::string, int>& of_class) const;
-  void tell(size_t index, const std::string& name);
+  void tell(size_t index, const std::string& name, Rates& row) const;
 
   const LearningRateMonitorSettings& settings_;
   Training& training_;
-  std::map<std::string, double> row_;  ///< the row being written
 };
 
 }  // namespace lockstep

@@ -69,8 +69,26 @@ struct LoggerRow {
   int64_t step = 0;  ///< batches that stepped; of evaluation batches, their number
   std::map<std::string, double> values;  ///< by key, `epoch` among them where Lightning adds it
   bool counts_training = false;          ///< `step` and `epoch` are those of the training
+  bool is_of_rates = false;              ///< a LearningRateMonitor's; `step` is of the training
 
   bool operator==(const LoggerRow&) const = default;
+};
+
+/// The learning rates of all optimizers in a step whose row the loggers get.
+struct RatesOfRow {
+  int64_t step = 0;  ///< batches that stepped before it
+  std::vector<double> rates;
+
+  bool operator==(const RatesOfRow&) const = default;
+};
+
+/// What a rank's loggers got.
+struct LoggerLog {
+  std::deque<LoggerRow> rows;  ///< the last of them
+  int64_t row_count = 0;       ///< of all
+  size_t rows_before_gap = 0;  ///< so many of `rows`; some behind these are not listed
+  /// Of rank 0, where schedulers step within epochs; by step.
+  std::vector<RatesOfRow> rates;
 };
 
 /// Which elements of a parameter a final value holds.
@@ -101,8 +119,7 @@ struct RankLog {
 
   std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
   std::vector<LoggedKey> logged;      ///< the last epoch of each key, in the order of the first log
-  std::deque<LoggerRow> logger_rows;  ///< the last of them
-  int64_t logger_row_count = 0;       ///< of all
+  LoggerLog logger;
   std::map<std::string, double> progress_bar;  ///< what was logged with prog_bar, by key
   std::vector<StatementFinding> findings;
   /// What statements have handed over to Horovod, by the names that it has there.

@@ -244,6 +244,9 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   co_await training_.hook_of_1_x("on_batch_start");
   co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
+  if (steps) {
+    training_.logger_rows().note_rates(training_.rates());
+  }
   co_await training_.batches().train(steps, begins_window);
   co_await step_schedulers(steps, false);
   if (training_.progress.is_last_batch) {

@@ -1,6 +1,7 @@
 #include "model/trainer/loop/period_tally.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "model/trainer/loop/repeated_epochs.hpp"
 #include "model/trainer/loop/repeated_updates.hpp"
@@ -53,6 +54,7 @@ void PeriodTally::count(const std::vector<RepeatedPeriods>& repeats, size_t begi
 void PeriodTally::count(const PeriodCounts& period, int64_t times) {
   RankLog& log = training_.log();
   UpdateTally& updates = training_.batches().tally();
+  rates_.clear();
   if (training_.program().schedulers.empty()) {
     repeat_updates(period, times, updates, log);
   } else {
@@ -75,10 +77,14 @@ void PeriodTally::count(const PeriodCounts& period, int64_t times) {
 // Rows show at which step each of them came.
 void PeriodTally::add_rows(const PeriodCounts& period, int64_t times) {
   Progress& progress = training_.progress;
-  training_.log().logger_row_count += period.logger_rows * times;
+  training_.log().logger.row_count += period.logger_rows * times;
   const auto shown = static_cast<int64_t>(RankLog::logger_rows_max);
-  const bool shows_others = !training_.program().repetition.logs;  // and is not asked for them
-  const int64_t listed = period.rows.empty() || shows_others ? 0 : std::min(times, shown);
+  std::vector<LoggerRow> rows;
+  // Where metrics are not alike, the steps of the last rows are simulated.
+  std::ranges::copy_if(period.rows, std::back_inserter(rows), [&](const LoggerRow& row) {
+    return row.is_of_rates || training_.program().repetition.logs;
+  });
+  const int64_t listed = rows.empty() ? 0 : std::min(times, shown);
   const auto go_on = [&](int64_t periods) {
     progress.global_step += period.steps * periods;
     progress.batches_that_stepped += period.batches_that_stepped * periods;
@@ -86,16 +92,30 @@ void PeriodTally::add_rows(const PeriodCounts& period, int64_t times) {
     progress.batches += period.batches * periods;
   };
   go_on(times - listed);
+  const bool rates_change = LoggerRows::rates_change(training_.program());
+  int64_t next =
+      std::ssize(rates_) - listed * std::ranges::count(rows, true, &LoggerRow::is_of_rates);
   for (int64_t turn = 0; turn < listed; ++turn) {
-    training_.logger_rows().add_left_out(period.rows);
+    for (LoggerRow& row : rows) {
+      if (row.is_of_rates && rates_change) {
+        // Of others there are so many that they are listed no more.
+        row.values = next < 0 ? Callback::Rates() : rates_[static_cast<size_t>(next)];
+        ++next;
+      }
+    }
+    training_.logger_rows().add_left_out(rows);
     go_on(1);
+  }
+  if (period.logger_rows > std::ssize(rows)) {
+    training_.log().logger.rows_before_gap = training_.log().logger.rows.size();
   }
 }
 
 // Of batches that have been left out: what their optimizers and schedulers would have done.
 void PeriodTally::step_schedules(const PeriodCounts& period, int64_t times) {
   const TrainingProgram& program = training_.program();
-  const Progress& progress = training_.progress;
+  Progress& progress = training_.progress;
+  const int64_t stepped_before = progress.batches_that_stepped;
   const bool of_epochs = period.epochs > 0;
   int64_t epoch = progress.epoch;
   int64_t batch = of_epochs ? 0 : batch_;
@@ -103,22 +123,43 @@ void PeriodTally::step_schedules(const PeriodCounts& period, int64_t times) {
   for (int64_t left_out = 0; left_out < period.batches * times; ++left_out) {
     if (of_epochs && batch == 0) {
       training_.rates().log(training_.log());
+      take_rates(CallbackHook::train_epoch_start);
     }
     const bool is_last = of_epochs && batch + 1 == progress.num_batches;
+    const bool steps = steps_at(program, batch, is_last);
+    if (training_.logger_rows().are_due()) {
+      take_rates(CallbackHook::train_batch_start);
+    }
+    if (steps) {
+      training_.logger_rows().note_rates(training_.rates());
+    }
     updates.take(program.optimizer_names, training_.rates(), training_.log());
     if (program.trainer.automatic_optimization) {
-      training_.schedulers().schedules().step_after(batch, epoch, steps_at(program, batch, is_last),
-                                                    is_last);
+      training_.schedulers().schedules().step_after(batch, epoch, steps, is_last);
     }
+    progress.batches_that_stepped += steps ? 1 : 0;
     epoch += is_last ? 1 : 0;
     batch = is_last ? 0 : batch + 1;
+  }
+  progress.batches_that_stepped = stepped_before;  // the rows go on from there
+}
+
+void PeriodTally::take_rates(CallbackHook hook) {
+  if (!LoggerRows::rates_change(training_.program())) {
+    return;
+  }
+  for (Callback::Rates& row : training_.callbacks().rates_at(hook)) {
+    rates_.push_back(std::move(row));
+    if (rates_.size() > RankLog::logger_rows_max) {
+      rates_.pop_front();
+    }
   }
 }
 
 PeriodTally::Counted PeriodTally::counted() const {
   const UpdateTally& updates = training_.batches().tally();
   return {training_.progress,
-          training_.log().logger_row_count,
+          training_.log().logger.row_count,
           training_.logger_rows().listed(),
           updates.micro_batches(),
           UpdateTally::logged(training_.log()),

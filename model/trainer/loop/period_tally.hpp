@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "model/program/repetition.hpp"
 #include "model/strategy/staleness.hpp"
+#include "model/trainer/callback/callback.hpp"
 #include "model/trainer/logging/logging.hpp"
 #include "model/trainer/loop/progress.hpp"
 #include "model/trainer/loop/update_tally.hpp"
@@ -68,6 +70,7 @@ class PeriodTally {
   void count(const PeriodCounts& period, int64_t times);
   void add_rows(const PeriodCounts& period, int64_t times);
   void step_schedules(const PeriodCounts& period, int64_t times);
+  void take_rates(CallbackHook hook);
 
   Training& training_;
   bool logs_;
@@ -76,6 +79,8 @@ class PeriodTally {
   Counted begun_;
   std::vector<std::shared_ptr<const PeriodCounts>> periods_;  ///< by number; null: not counted
   std::shared_ptr<const PeriodCounts> last_;
+  /// The last rows of rates, where schedulers change them, of what is being counted.
+  std::deque<Callback::Rates> rates_;
 };
 
 /// The periods of the loops of a training: of which kinds they are, and what they count.

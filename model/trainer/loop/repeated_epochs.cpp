@@ -25,15 +25,23 @@ bool hooks_log(const TrainingProgram& program) {
                    find_statement(*hooks, StatementKind::log_dict) != nullptr);
 }
 
+bool monitors_rates(const TrainingProgram& program) {
+  return std::ranges::any_of(program.callbacks, [](const CallbackSettings& callback) {
+    const auto* const monitor = std::get_if<LearningRateMonitorSettings>(&callback);
+    return monitor != nullptr && monitor->interval != LearningRateMonitorSettings::Interval::epoch;
+  });
+}
+
 }  // namespace
 
 bool logs_rows(const TrainingProgram& program) {
-  return program.trainer.has_logger && program.trainer.log_every_n_steps > 0 && hooks_log(program);
+  return program.trainer.has_logger && program.trainer.log_every_n_steps > 0 &&
+         (hooks_log(program) || monitors_rates(program));
 }
 
 int64_t rows_shown_from(const TrainingProgram& program, int64_t steps_of_epoch, int64_t raises_at) {
   const TrainerSettings& settings = program.trainer;
-  if (!logs_rows(program) || program.repetition.logs) {
+  if (!logs_rows(program) || !hooks_log(program) || program.repetition.logs) {
     return TrainerSettings::no_limit;
   }
   const bool many =
@@ -119,6 +127,9 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
   if (!program.repetition.epochs || settings.check_val_every_n_epoch == 0 ||
       settings.reload_every_n_epochs > 0) {
     return std::nullopt;
+  }
+  if (!settings.automatic_optimization && save_every(program) > 0) {
+    return std::nullopt;  // how many steps there are per epoch is the program's
   }
   const CountedDecisions decisions(program.repetition, {training.rank().place()});
   const bool by_epoch = decisions.uses("epoch") || decisions.uses("global_step");

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Whether some statement gives a logger rows within epochs.
+/// Whether some statement or LearningRateMonitor gives a logger rows within epochs.
 bool logs_rows(const TrainingProgram& program);
 /// The step of a fit from which rows of the logger show values that differ between steps, so that
 /// each is run: as many rows as are kept come until its end, if nothing stops it early.

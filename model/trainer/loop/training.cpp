@@ -83,7 +83,7 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       callbacks_(program.callbacks, *this),
       schedulers_(*this),
       loaders_(context(), membership_),
-      rows_(program, log_, progress),
+      rows_(program, log_, progress, rank.place().rank == RankId{0}),
       batches_(context(), membership_, hooks_, rates_, progress),
       model_(context(), hooks_),
       checkpoints_(

@@ -110,7 +110,7 @@ json checkpoints_of(const RankLog& log) {
 
 json logger_of(const RankLog& log) {
   json rows = json::array();
-  for (const LoggerRow& row : log.logger_rows) {
+  for (const LoggerRow& row : log.logger.rows) {
     rows.push_back({row.step, row.values});
   }
   return rows;

@@ -50,7 +50,7 @@ std::string scenario_with(const json& setting) {
 
 std::vector<double> momenta_of(const RankLog& log, const std::string& optimizer) {
   std::vector<double> momenta;
-  for (const LoggerRow& row : log.logger_rows) {
+  for (const LoggerRow& row : log.logger.rows) {
     const auto found = row.values.find("lr-" + optimizer + "-momentum");
     if (found != row.values.end()) {
       momenta.push_back(found->second);

@@ -74,8 +74,8 @@ RankLog written_log() {
   log.checkpoint_bytes = Bytes(1092);
   log.checkpoints = {{"loss", site_id("c"), false, "a.ckpt", 0.25, {{"a.ckpt", 0.25}}, "last", 2}};
   log.stopped_epoch = 4;
-  log.logger_rows = {{3, {{"loss", 0.5}, {"epoch", 0}}}, {1, {{"val_loss_step", 2}}}};
-  log.logger_row_count = 12;
+  log.logger.rows = {{3, {{"loss", 0.5}, {"epoch", 0}}}, {1, {{"val_loss_step", 2}}}};
+  log.logger.row_count = 12;
   log.progress_bar = {{"loss", 0.5}};
   log.learning_rates = {{0.5, 0.25}, {1}};
   log.steps = 9;
@@ -136,10 +136,10 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read_log.checkpoints[0].kept == log.checkpoints[0].kept);
   CHECK(read_log.checkpoints[0].saved == 2);
   CHECK(read_log.stopped_epoch == 4);
-  REQUIRE(read_log.logger_rows.size() == 2);
-  CHECK(read_log.logger_rows.back().step == 1);
-  CHECK(read_log.logger_rows.front().values == log.logger_rows.front().values);
-  CHECK(read_log.logger_row_count == 12);
+  REQUIRE(read_log.logger.rows.size() == 2);
+  CHECK(read_log.logger.rows.back().step == 1);
+  CHECK(read_log.logger.rows.front().values == log.logger.rows.front().values);
+  CHECK(read_log.logger.row_count == 12);
   CHECK(read_log.progress_bar == log.progress_bar);
   CHECK(read_log.learning_rates == log.learning_rates);
   CHECK(read_log.steps == 9);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -105,7 +106,7 @@ TEST_CASE("the values are those that rank 0's loggers got") {
   REQUIRE(valued.preparation.options.numerics);
   const auto table = table_of(written.path("metrics.csv"));
   int compared = 0;
-  for (const LoggerRow& row : valued.preparation.log->ranks.front().logger_rows) {
+  for (const LoggerRow& row : valued.preparation.log->ranks.front().logger.rows) {
     if (const auto loss = row.values.find("train_loss"); loss != row.values.end()) {
       for (size_t line = 1; line < table.size(); ++line) {
         if (cell(table, line, "step") == std::to_string(row.step) &&
@@ -117,6 +118,23 @@ TEST_CASE("the values are those that rank 0's loggers got") {
     }
   }
   CHECK(compared == 4);
+}
+
+// StepLR: half the rate after each 30 steps.
+TEST_CASE("each row has the learning rate of its step, also of steps that repeat others") {
+  const Written written(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: gpt2}\n"
+      "data: {train: {samples: 404, batch_size: 2}}\noptimizer: {SGD: {lr: 0.25}}\n"
+      "lr_scheduler: {StepLR: {step_size: 30, gamma: 0.5, interval: step}}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 4, "
+      "log_every_n_steps: 8}\n");
+  CHECK_FALSE(written.ran.run.result.journal->repeated.empty());
+  const auto table = table_of(written.path("metrics.csv"));
+  REQUIRE(table.size() == 1 + 404 / 8);
+  for (size_t row = 1; row < table.size(); ++row) {
+    const int step = std::stoi(cell(table, row, "step"));
+    CHECK(std::stod(cell(table, row, "lr-SGD")) == Approx(0.25 * std::pow(0.5, step / 30)));
+  }
 }
 
 TEST_CASE("what is not computed stays empty") {
