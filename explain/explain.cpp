@@ -28,8 +28,8 @@ std::vector<const Page*> finding_pages() {
 }
 
 const Page* find_page(std::string_view name) {
-  for (const auto pages :
-       {hang_pages(), value_pages(), metric_pages(), setup_pages(), result_pages()}) {
+  for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages(),
+                           result_pages(), script_pages()}) {
     if (const Page* page = find_in(pages, name)) {
       return page;
     }

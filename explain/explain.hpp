@@ -6,9 +6,9 @@
 
 namespace lockstep::cli {
 
-/// A page about a finding's code or a result's name.
+/// A page about a finding's code, a result's name or what a script calls.
 struct Page {
-  std::string_view name;   ///< "LS101", "step_time"
+  std::string_view name;   ///< "LS101", "step_time", "Fabric"
   std::string_view title;  ///< one line
   std::string_view text;   ///< what, why, how to fix; begins with a line feed
   /// A smallest scenario with exactly this finding; begins with a line feed; empty: none.

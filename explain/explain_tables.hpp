@@ -10,5 +10,6 @@ std::span<const Page> value_pages();
 std::span<const Page> setup_pages();
 std::span<const Page> metric_pages();
 std::span<const Page> result_pages();
+std::span<const Page> script_pages();
 
 }  // namespace lockstep::cli

@@ -44,6 +44,7 @@ std::string lines_of(const std::vector<std::string>& names) {
 std::string overview() {
   return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) + list_of(metric_pages()) +
          list_of(setup_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
+         "\nWhat scripts call or override beside the Trainer\n" + list_of(script_pages()) +
          "\nKeys of a scenario (trainer.devices, ..), hooks (program.setup, ..), and statements\n" +
          lines_of(key_page_names()) +
          "\nClasses (EarlyStopping, SGD, Conv2d, torchrun, ..) and presets (dgx-a100, gpt2, ..) by "
@@ -99,8 +100,8 @@ std::string presets() {
 
 std::vector<std::string_view> all_names() {
   std::vector<std::string_view> names = {"presets", "guides", "codes"};
-  for (const auto pages :
-       {hang_pages(), value_pages(), metric_pages(), setup_pages(), result_pages()}) {
+  for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages(),
+                           result_pages(), script_pages()}) {
     for (const Page& page : pages) {
       names.push_back(page.name);
     }

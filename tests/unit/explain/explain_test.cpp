@@ -24,3 +24,49 @@ TEST_CASE("the example of every explained code gives that finding and no other")
   }
   CHECK(examples == std::ssize(finding_codes));
 }
+
+// The lines behind two spaces, up to an empty line.
+static std::string indented_lines(std::string_view page, std::string_view first) {
+  std::string lines;
+  for (size_t at = page.find(first); at < page.size();) {
+    const size_t end = page.find('\n', at);
+    const std::string_view line = page.substr(at, end - at);
+    if (!line.starts_with("  ")) {
+      break;
+    }
+    lines += std::string(line.substr(2)) + "\n";
+    at = end + 1;
+  }
+  return lines;
+}
+
+TEST_CASE("what a page shows for a script of Fabric trains as one device does") {
+  const Page* page = find_page("Fabric");
+  REQUIRE(page != nullptr);
+  const std::string lines = indented_lines(page->text, "  trainer:");
+  REQUIRE(lines.find("optimizer_step]") != std::string::npos);
+  const Rehearsal ran = std::move(
+      rehearsed("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: mlp}\n"
+                "data: {train: {samples: 640, batch_size: 8}}\n" +
+                lines)
+          .front()
+          .result);
+  CHECK(ran.ran());
+  CHECK(ran.findings.empty());
+  CHECK(ran.results.prediction.steps == 10);
+}
+
+TEST_CASE("what a page shows for find_usable_cuda_devices takes the GPUs that are left") {
+  const Page* page = find_page("find_usable_cuda_devices");
+  REQUIRE(page != nullptr);
+  const std::string lines = indented_lines(page->text, "  cluster:");
+  REQUIRE(lines.find("trainer:") != std::string::npos);
+  const Rehearsal ran = std::move(rehearsed("version: 1\nmodel: {preset: mlp}\n"
+                                            "data: {train: {samples: 640, batch_size: 8}}\n" +
+                                            lines)
+                                      .front()
+                                      .result);
+  CHECK(ran.ran());
+  CHECK(ran.findings.empty());
+  CHECK(ran.run.preparation.options.world_size == 2);
+}
