@@ -107,7 +107,7 @@ void Engine::run(const ProgramOfRank& program) {
   for (uint64_t handled = 1; !must_stop(handled) && ranks_differ_.empty() && !ends_; ++handled) {
     if (!agenda_.empty()) {
       handle(agenda_.pop());
-      if (thread_watch_.is_endless(agenda_, ranks.size())) {
+      if (thread_watch_.is_endless(agenda_, ranks.size(), in_flight_.program_work_ended())) {
         break;
       }
       continue;

@@ -115,6 +115,9 @@ void InFlight::close(RankState& rank, Ticket ticket, Time finish) {
   TicketState& state = rank.lanes[ticket.lane.value]->tickets.state(ticket.sequence);
   state.finish = std::max(state.finish, finish);
   if (--state.open_parts == 0) {
+    if (ticket.lane.value == 0) {
+      program_work_ended_ = true;
+    }
     if (rank.launched.counting()) {
       rank.launched.finishes(state.finish);
     }

@@ -100,6 +100,8 @@ class InFlight {
     }
   }
   void tell(RankState& rank, Ticket ticket, Time issue, Time start, Time finish);
+  /// Set where something has ended that a program, not a thread beside it, has submitted.
+  bool& program_work_ended() { return program_work_ended_; }
   /// Of what never ends, at the end of the run.
   void tell_unfinished();
 
@@ -117,6 +119,7 @@ class InFlight {
   StepObserver* steps_;
   Journal* journal_;
   PartPool parts_;
+  bool program_work_ended_ = false;
   IndexList ready_;
   Waiters waiters_;
 };

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "sim/agenda.hpp"
 
@@ -19,12 +20,17 @@ class ThreadWatch {
   }
   /// Another event of a world of so many ranks has been handled. True: so many that the threads of
   /// all ranks could have told each other of a round many times over, twice, and everything that
-  /// was pending then has happened, without any program going on.
-  bool is_endless(const Agenda& agenda, uint64_t ranks) {
+  /// was pending then has happened, without any program going on. `work_ended`: whether something
+  /// that one has submitted has ended since it was reset, as it is here.
+  bool is_endless(const Agenda& agenda, uint64_t ranks, bool& work_ended) {
     if (++events_ < fewest || events_ < fewest + each_pair * ranks * ranks) [[likely]] {
       return false;
     }
     events_ = 0;
+    if (std::exchange(work_ended, false)) {
+      pending_until_.reset();
+      return false;
+    }
     if (!pending_until_) {
       pending_until_ = agenda.empty() ? agenda.now() : agenda.in_order().back().time;
     }

@@ -63,4 +63,34 @@ TEST_CASE("a program that works for long is waited for, whatever its thread does
   CHECK(result.total_time < 11_s);
 }
 
+// A host that has submitted everything waits for as long as its device works.
+Program submit_ahead(Rank& rank) {
+  Ticket last{};
+  for (int64_t time = 0; time < 150'000; ++time) {
+    last = rank.barrier(world_group);
+  }
+  co_await rank.settle(last);
+}
+
+Program submit_ahead_beside_a_thread(Rank& rank) {
+  const Ticket told = rank.promise();
+  rank.start_lane(meet_often(rank, told, 200));
+  co_await rank.settle(told);
+  for (int64_t round = 0; round < 2; ++round) {
+    Ticket last{};
+    for (int64_t time = 0; time < 120'000; ++time) {
+      last = rank.barrier(world_group);
+    }
+    co_await rank.settle(last);
+  }
+}
+
+TEST_CASE("a program waits for what it has submitted, however much that is") {
+  for (const ProgramOfRank& program :
+       {ProgramOfRank(submit_ahead), ProgramOfRank(submit_ahead_beside_a_thread)}) {
+    const RunResult result = run({}, program);
+    CHECK_FALSE(result.hung);
+  }
+}
+
 }  // namespace thread_watch_test
