@@ -164,7 +164,7 @@ class RowMaker {
     for (const auto& [key, value] : logged.values) {
       if (key == "epoch") {
         row.epoch = static_cast<int64_t>(value);
-      } else if (is_computed(key)) {
+      } else if (logged.is_of_rates || is_computed(key)) {
         row.values[key] = value;
       } else {
         empty_.insert(key);
@@ -173,9 +173,11 @@ class RowMaker {
     if (row.values.empty()) {
       return;
     }
-    if (is_step(logged.step) && row.epoch && is_of_batch(logged)) {
+    const bool is_of_step = logged.is_of_rates || (row.epoch && is_of_batch(logged));
+    if (is_step(logged.step) && is_of_step) {
       if (rows.empty()) {
-        rows.push_back({logged.step, row.epoch, finish(logged.step), {}});
+        const std::optional<int64_t> epoch = row.epoch ? row.epoch : epoch_of(logged.step);
+        rows.push_back({logged.step, epoch, finish(logged.step), {}});
       }
       rows.front().values.merge(row.values);
       return;

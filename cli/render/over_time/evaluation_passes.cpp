@@ -1,72 +1,100 @@
 // Where a rank evaluates, also next to what was left out.
 #include <algorithm>
 #include <span>
-#include <tuple>
 
 #include "cli/render/over_time/moment_edges.hpp"
 #include "cli/render/timeline/phases.hpp"
+#include "rehearsal/measure/batch_loops.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-/// A step, the end of one or a forward, and a row of the rank within it.
+/// A step, something else of a training that has ended, or a forward, and a row of the rank within
+/// it.
 struct Phase {
+  enum class Kind : uint8_t { step, ended, forward };
   int64_t row = 0;
-  bool is_step = false;
+  Kind kind = Kind::forward;
+  bool evaluates = false;   ///< of a forward, where ranks mark their loops
   bool is_trained = false;  ///< of a forward: its backward follows
   Time start{};
   Time finish{};
 };
 
-/// As they were simulated. A step goes on from one period into the next only under manual
-/// optimization: there its optimizer shows when it ended, and backwards what was trained.
-std::vector<Phase> simulated_phases(const Journal& journal, int32_t rank) {
-  std::vector<int64_t> borders;
-  for (const RepeatedRows& rows : journal.repeated_on(rank, 0)) {
-    borders.insert(borders.end(), {rows.row, rows.begin, rows.end});
+struct SimulatedPhases {
+  std::vector<Phase> all;
+  bool are_marked = false;  ///< Phase::evaluates is known
+};
+
+/// As they were simulated.
+class PhaseSearch {
+ public:
+  explicit PhaseSearch(const Journal& journal) : loops_(journal.sites) {}
+
+  SimulatedPhases of(const Journal& journal, int32_t rank) {
+    std::vector<int64_t> borders;
+    for (const RepeatedRows& rows : journal.repeated_on(rank, 0)) {
+      borders.insert(borders.end(), {rows.row, rows.begin, rows.end});
+    }
+    std::ranges::sort(borders);
+    int64_t index = 0;
+    auto border = borders.begin();
+    const LaneJournal& lane = journal.lane(rank, 0);
+    lane.for_each([&](const Row& row) {
+      for (; border != borders.end() && *border == index; ++border) {
+        phases_.leave_out(0);
+        take(index - 1);
+      }
+      loops_.add(row);
+      const bool computes =
+          row.row == RowKind::op && row.kind != OpKind::event && row.stream == compute_stream;
+      const Completion done = computes ? lane.completion(row.sequence) : Completion();
+      if (computes && done.outcome == Outcome::ok) {
+        phases_.add(row, done.start, std::max(done.start, done.finish));
+      }
+      ++index;
+      take(index - 2);  // what a row shows to have ended did so before it
+      if (computes && row.kernel == Kernel::layer_forward) {
+        evaluates_ = loops_.evaluates();
+      }
+    });
+    phases_.end(false);
+    take(index - 1);
+    return {std::move(found_), loops_.are_marked()};
   }
-  std::ranges::sort(borders);
-  Phases phases(compute_stream.value, true);
-  std::vector<Phase> found;
-  size_t known = 0;
-  int64_t index = 0;
-  const auto take = [&](int64_t last_row) {
-    for (; known < phases.spans().size(); ++known) {
-      const Span& span = phases.spans()[known];
-      if (span.kind == Span::Kind::step || span.kind == Span::Kind::forward) {
-        found.push_back({last_row, span.kind == Span::Kind::step, false, span.start, span.finish});
+
+ private:
+  void take(int64_t last_row) {
+    for (; known_ < phases_.spans().size(); ++known_) {
+      const Span& span = phases_.spans()[known_];
+      if (span.kind == Span::Kind::step) {
+        add(last_row, Phase::Kind::step, span.start, span.finish);
+      } else if (span.kind == Span::Kind::forward) {
+        add(last_row, Phase::Kind::forward, span.start, span.finish);
       } else if (span.kind == Span::Kind::optimizer) {
-        found.push_back({last_row, true, false, span.finish, span.finish});
+        add(last_row, Phase::Kind::ended, span.finish, span.finish);
       } else if (span.kind == Span::Kind::backward) {
-        const auto forward = std::find_if(found.rbegin(), found.rend(),
-                                          [](const Phase& phase) { return !phase.is_step; });
-        if (forward != found.rend()) {
+        const auto forward =
+            std::ranges::find(found_.rbegin(), found_.rend(), Phase::Kind::forward, &Phase::kind);
+        if (forward != found_.rend()) {
           forward->is_trained = true;
         }
+        add(last_row, Phase::Kind::ended, span.finish, span.finish);
       }
     }
-  };
-  auto border = borders.begin();
-  const LaneJournal& lane = journal.lane(rank, 0);
-  lane.for_each([&](const Row& row) {
-    for (; border != borders.end() && *border == index; ++border) {
-      phases.leave_out(0);
-      take(index - 1);
-    }
-    if (row.row == RowKind::op && row.kind != OpKind::event && row.stream == compute_stream) {
-      const Completion done = lane.completion(row.sequence);
-      if (done.outcome == Outcome::ok) {
-        phases.add(row, done.start, std::max(done.start, done.finish));
-      }
-    }
-    ++index;
-    take(index - 2);  // what a row shows to have ended did so before it
-  });
-  phases.end(false);
-  take(index - 1);
-  return found;
-}
+  }
+
+  void add(int64_t row, Phase::Kind kind, Time start, Time finish) {
+    found_.push_back({row, kind, evaluates_, false, start, finish});
+  }
+
+  BatchLoops loops_;
+  Phases phases_{compute_stream.value, true};
+  std::vector<Phase> found_;
+  size_t known_ = 0;
+  bool evaluates_ = false;  ///< the last forward of a layer
+};
 
 /// Phases in the order of the run, of what was left out those of the first and the last period.
 class PhaseWalk {
@@ -110,8 +138,9 @@ class PhaseWalk {
   void add_simulated(Rows rows, Time later) {
     auto phase = std::ranges::lower_bound(phases_, rows.begin, {}, &Phase::row);
     for (; phase != phases_.end() && phase->row < rows.end; ++phase) {
-      found_.push_back({phase->row, phase->is_step, phase->is_trained, phase->start + later,
-                        phase->finish + later});
+      found_.push_back(*phase);
+      found_.back().start += later;
+      found_.back().finish += later;
     }
   }
 
@@ -122,35 +151,45 @@ class PhaseWalk {
 
 }  // namespace
 
+// Without marks, a forward is trained that lies in a step, or whose backward follows: under manual
+// optimization a step goes on from one period into the next, of which only ends show.
 std::vector<std::pair<Time, Time>> evaluations_of(const Journal& journal, int32_t rank) {
-  const std::vector<Phase> simulated = simulated_phases(journal, rank);
+  const SimulatedPhases simulated = PhaseSearch(journal).of(journal, rank);
   std::vector<std::pair<Time, Time>> steps;
-  std::vector<std::tuple<Time, Time, bool>> forwards;
-  for (const Phase& phase : PhaseWalk(journal.repeated_on(rank, 0), simulated).all()) {
-    if (phase.is_step) {
+  std::vector<Time> ends;
+  std::vector<Phase> forwards;
+  for (const Phase& phase : PhaseWalk(journal.repeated_on(rank, 0), simulated.all).all()) {
+    if (phase.kind == Phase::Kind::forward) {
+      forwards.push_back(phase);
+      continue;
+    }
+    ends.push_back(phase.finish);
+    if (phase.kind == Phase::Kind::step) {
       steps.emplace_back(phase.start, phase.finish);
-    } else {
-      forwards.emplace_back(phase.start, phase.finish, phase.is_trained);
     }
   }
   std::ranges::sort(steps);
-  std::ranges::sort(forwards);
+  std::ranges::sort(ends);
+  std::ranges::sort(forwards, {}, [](const Phase& phase) { return phase.start; });
   std::vector<std::pair<Time, Time>> found;
   auto step = steps.begin();  // the first that ends behind the forward
+  auto end = ends.begin();    // likewise
   bool is_of_pass = false;
-  for (const auto& [start, finish, is_trained] : forwards) {
-    for (; step != steps.end() && step->second <= start; ++step) {
+  for (const Phase& forward : forwards) {
+    step = std::find_if(step, steps.end(),
+                        [&](const auto& each) { return each.second > forward.start; });
+    for (; end != ends.end() && *end <= forward.start; ++end) {
       is_of_pass = false;
     }
-    if ((step != steps.end() && step->first <= start) || is_trained) {
-      is_of_pass = is_of_pass && !is_trained;
+    const bool is_in_step = step != steps.end() && step->first <= forward.start;
+    if (simulated.are_marked ? !forward.evaluates : is_in_step || forward.is_trained) {
       continue;
     }
     if (!is_of_pass) {
-      found.emplace_back(step == steps.begin() ? start : std::prev(step)->second, finish);
+      found.emplace_back(end == ends.begin() ? forward.start : *std::prev(end), forward.finish);
     }
     is_of_pass = true;
-    found.back().second = std::max(found.back().second, finish);
+    found.back().second = std::max(found.back().second, forward.finish);
   }
   return found;
 }

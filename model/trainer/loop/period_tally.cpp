@@ -149,6 +149,9 @@ void PeriodTally::take_rates(CallbackHook hook) {
     return;
   }
   for (Callback::Rates& row : training_.callbacks().rates_at(hook)) {
+    for (const auto& [name, rate] : row) {
+      training_.log().metrics[name] = rate;
+    }
     rates_.push_back(std::move(row));
     if (rates_.size() > RankLog::logger_rows_max) {
       rates_.pop_front();

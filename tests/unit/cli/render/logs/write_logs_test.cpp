@@ -127,7 +127,8 @@ TEST_CASE("each row has the learning rate of its step, also of steps that repeat
       "data: {train: {samples: 404, batch_size: 2}}\noptimizer: {SGD: {lr: 0.25}}\n"
       "lr_scheduler: {StepLR: {step_size: 30, gamma: 0.5, interval: step}}\n"
       "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 4, "
-      "log_every_n_steps: 8}\n");
+      "log_every_n_steps: 8, callbacks: [LearningRateMonitor]}\n");
+  CHECK(written.told.find("left empty") == std::string::npos);
   CHECK_FALSE(written.ran.run.result.journal->repeated.empty());
   const auto table = table_of(written.path("metrics.csv"));
   REQUIRE(table.size() == 1 + 404 / 8);
