@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/operation_table.hpp"
@@ -29,8 +31,12 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
       }
     }
   }
+  // Communicators have numbers of no order that a reader knows.
+  std::vector<std::pair<std::tuple<uint64_t, int64_t, std::string>, RankSet>> in_order(
+      by_call.begin(), by_call.end());
+  std::ranges::stable_sort(in_order, {}, [](const auto& each) { return each.second.first(); });
   std::vector<std::string> sentences;
-  for (const auto& [key, ranks] : by_call) {
+  for (const auto& [key, ranks] : in_order) {
     const auto& [communicator, number, name] = key;
     const std::string group = communicator == 0 ? "world" : table.members(communicator).phrase();
     if (sentences.size() < limit) {
