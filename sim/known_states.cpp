@@ -12,6 +12,7 @@ namespace {
 constexpr size_t states_max = 64;
 constexpr size_t bytes_max = size_t{16} << 20;
 constexpr size_t states_min = 4;
+constexpr int64_t trails_max = 64;  // of a state and kinds: there may be one for each period
 constexpr int64_t transitions_max = 1 << 16;     // of a way
 constexpr int64_t transitions_of_kind_max = 64;  // where all are of one: ranks may take turns
 
@@ -76,6 +77,9 @@ void KnownStates::note(size_t from, Transition transition) {
            each.came_by == transition.came_by;
   });
   if (known == all.end()) {
+    if (std::ranges::count_if(all, is_of_kinds) == trails_max) {
+      all.erase(std::ranges::find_if(all, is_of_kinds));
+    }
     all.push_back(std::move(transition));
     return;
   }

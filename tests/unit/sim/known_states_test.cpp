@@ -44,11 +44,12 @@ std::optional<KnownStates::Way> way_of_kinds(const KnownStates& known, size_t fr
 }
 
 std::optional<KnownStates::Way> way_of_one_kind(const KnownStates& known, size_t from,
-                                                int64_t before, int64_t most) {
+                                                int64_t before, int64_t most,
+                                                const StateTrail& trail = {}) {
   PeriodStart start;
   start.alike = before + most + 1;
   start.kind = 7;
-  return known.way(from, start, before, most);
+  return known.way(from, start, before, most, trail);
 }
 
 int64_t transitions(const std::vector<KnownStates::Way::Taken>& all) {
@@ -127,20 +128,15 @@ TEST_CASE("where a rank is ahead of rank 0, a period is repeated behind those it
   first.came_by = from_b.last(1);
   known.note(b, transition({7}, a));
   known.note(a, first);
-  const auto way = [&] {
-    PeriodStart start;
-    start.alike = 20;
-    start.kind = 7;
-    return known.way(a, start, 1, 9, from_b);  // the rank that is ahead has begun one
-  };
-  CHECK(!way());
+  CHECK(!way_of_one_kind(known, a, 1, 9, from_b));  // the rank that is ahead has begun one
   KnownStates::Transition second = first;
   second.number = 2;
   second.came_by = from_a.last(1);
   known.note(a, second);
-  REQUIRE(way());
-  CHECK(way()->periods * way()->turns == 9);
-  CHECK(way()->cycle.front().transition->number == 2);
+  const auto way = way_of_one_kind(known, a, 1, 9, from_b);
+  REQUIRE(way);
+  CHECK(way->periods * way->turns == 9);
+  CHECK(way->cycle.front().transition->number == 2);
 }
 
 TEST_CASE("transitions of one state by several trails lead to the same, or none is believed") {
@@ -153,14 +149,30 @@ TEST_CASE("transitions of one state by several trails lead to the same, or none 
   ahead.ahead = 1;
   ahead.came_by = trail.last(1);
   known.note(a, ahead);
-  PeriodStart start;
-  start.alike = 20;
-  start.kind = 7;
-  CHECK(known.way(a, start, 1, 9, trail));
+  CHECK(way_of_one_kind(known, a, 1, 9, trail));
   ahead.to = b;
   ahead.came_by = 0;
   known.note(a, ahead);
-  CHECK(!known.way(a, start, 1, 9, trail));
+  CHECK(!way_of_one_kind(known, a, 1, 9, trail));
+}
+
+TEST_CASE("of many trails to one state the first are forgotten") {
+  KnownStates known;
+  const size_t a = known.number_of(words(1));
+  StateTrail trail;
+  trail.add(KnownStates::key_of(a, {7}));
+  KnownStates::Transition ahead = transition({7}, a);
+  ahead.ahead = 1;
+  ahead.came_by = trail.last(1);
+  known.note(a, ahead);
+  for (uint64_t other = 1; other < 64; ++other) {
+    ahead.came_by = other;
+    known.note(a, ahead);
+  }
+  CHECK(way_of_one_kind(known, a, 1, 9, trail));
+  ahead.came_by = 64;
+  known.note(a, ahead);
+  CHECK(!way_of_one_kind(known, a, 1, 9, trail));
 }
 
 TEST_CASE("a trail knows its last transitions in their order") {
