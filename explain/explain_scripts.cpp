@@ -38,7 +38,7 @@ In a scenario, with the GPUs that others hold in exclusive mode:
   trainer: {accelerator: gpu, devices: {find_usable_cuda_devices: 2}}
 
 takes GPUs 2 and 3. Each experiment is a scenario of its own: that several share a host, its disk
-or its network is not modelled. On one machine each needs a MASTER_PORT of its own.
+or its network is not modelled.
 )page"},
     {"Fabric", "a script with a loop of its own, on Lightning's strategies",
      R"page(

@@ -40,33 +40,31 @@ static std::string indented_lines(std::string_view page, std::string_view first)
   return lines;
 }
 
-TEST_CASE("what a page shows for a script of Fabric trains as one device does") {
-  const Page* page = find_page("Fabric");
+// The lines of the page from `first` on, in a scenario that lacks only these.
+static Rehearsal rehearsed_from_page(std::string_view name, std::string_view first,
+                                     const std::string& more) {
+  const Page* page = find_page(name);
   REQUIRE(page != nullptr);
-  const std::string lines = indented_lines(page->text, "  trainer:");
-  REQUIRE(lines.find("optimizer_step]") != std::string::npos);
-  const Rehearsal ran = std::move(
-      rehearsed("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: mlp}\n"
-                "data: {train: {samples: 640, batch_size: 8}}\n" +
-                lines)
-          .front()
-          .result);
-  CHECK(ran.ran());
+  const std::string lines = indented_lines(page->text, first);
+  REQUIRE(lines.find("trainer:") != std::string::npos);
+  Rehearsal ran = std::move(rehearsed("version: 1\nmodel: {preset: mlp}\n"
+                                      "data: {train: {samples: 640, batch_size: 8}}\n" +
+                                      more + lines)
+                                .front()
+                                .result);
+  REQUIRE(ran.ran());
   CHECK(ran.findings.empty());
-  CHECK(ran.results.prediction.steps == 10);
+  return ran;
+}
+
+TEST_CASE("what a page shows for a script of Fabric trains as one device does") {
+  const Rehearsal ran =
+      rehearsed_from_page("Fabric", "  trainer:", "cluster: {preset: dgx-a100, nodes: 1}\n");
+  CHECK(ran.results.prediction.steps == 10);  // 640 samples, 8 ranks of 8
 }
 
 TEST_CASE("what a page shows for find_usable_cuda_devices takes the GPUs that are left") {
-  const Page* page = find_page("find_usable_cuda_devices");
-  REQUIRE(page != nullptr);
-  const std::string lines = indented_lines(page->text, "  cluster:");
-  REQUIRE(lines.find("trainer:") != std::string::npos);
-  const Rehearsal ran = std::move(rehearsed("version: 1\nmodel: {preset: mlp}\n"
-                                            "data: {train: {samples: 640, batch_size: 8}}\n" +
-                                            lines)
-                                      .front()
-                                      .result);
-  CHECK(ran.ran());
-  CHECK(ran.findings.empty());
+  const Rehearsal ran = rehearsed_from_page("find_usable_cuda_devices", "  cluster:", "");
   CHECK(ran.run.preparation.options.world_size == 2);
+  CHECK(ran.run.preparation.placement.devices == std::vector<int64_t>{2, 3});
 }
