@@ -151,6 +151,8 @@ TEST_CASE("shards are merged only where they are all of one sweep") {
                  "of texts\n   = name files that `lockstep sweep --out` wrote");
   folder.write("empty.jsonl", "");
   refusals.check("--merge empty.jsonl 1.jsonl", 3, "empty.jsonl is empty");
+  folder.write("torn.jsonl", folder.read("1.jsonl").substr(0, 50));
+  refusals.check("--merge torn.jsonl 1.jsonl", 3, "torn.jsonl ends within its first line");
   // The same file twice says nothing new, and a shard without a case is there all the same.
   const Ended merged =
       run_program("sweep --merge 1.jsonl 1.jsonl 2.jsonl 3.jsonl", "2>&1", folder.path());

@@ -37,8 +37,8 @@ struct ActiveCounts {
 std::vector<MomentEdge> edges_of_rank(const Journal& journal, int32_t rank, int32_t as,
                                       const std::vector<LeftOutStretch>& seen_by);
 
-/// Batches that are not trained, from the first to the last of each pass between two optimizer
-/// steps. From the step before on: also what the first of them waits for counts. Passes within a
+/// Batches that are not trained, from the first to the last of each pass. From the step or the
+/// backward before on: also what the first of them waits for counts. Passes within a
 /// stretch that was left out are not listed, unless they are in its first or last period.
 std::vector<std::pair<Time, Time>> evaluations_of(const Journal& journal, int32_t rank);
 

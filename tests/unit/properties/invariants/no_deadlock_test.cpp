@@ -243,6 +243,21 @@ TEST_CASE("what waits is reported by call, ranks together") {
         std::vector<std::string>{"ranks 0-2 wait in barrier (call 1 of group world)"});
 }
 
+TEST_CASE("of many groups that wait those of the lowest ranks are reported, in their order") {
+  constexpr int32_t groups = 12;
+  JournalBuilder journal(2 * groups);
+  const SiteId site = journal.site("scatter", 5);
+  for (int32_t group = 0; group < groups; ++group) {
+    journal.group({2 * group, 2 * group + 1}, group);
+    journal.stuck(2 * group + 1, {journal.call(2 * group + 1, OpKind::scatter, site, 1,
+                                               Outcome::pending, GroupId{1})});
+  }
+  CHECK(waiting_text(journal.run(), 3) ==
+        std::vector<std::string>{"rank 1 waits in scatter (call 1 of group ranks 0-1)",
+                                 "rank 3 waits in scatter (call 1 of group ranks 2-3)",
+                                 "rank 5 waits in scatter (call 1 of group ranks 4-5)"});
+}
+
 TEST_CASE("what a rank that is gone had not finished is no hang of its own") {
   JournalBuilder journal(2);
   const SiteId layer = journal.site("kernel", 4);

@@ -1,5 +1,6 @@
 // Steps that were left out, and how often each simulated one stands for them.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "model/program/journal.hpp"
 #include "rehearsal/measure/step_sequence.hpp"
@@ -67,6 +68,39 @@ TEST_CASE("a program that logs leaves out steps between rows, and counts all of 
   const Prediction prediction = predicted(text).results.prediction;
   CHECK(prediction.steps == 50 * 626);
   CHECK(prediction.simulated_steps < 50 * 626 / 4);
+}
+
+// A row in each fourth of 401 steps; the rate is halved after each ten steps.
+TEST_CASE("a LearningRateMonitor has a row for each step that is due, also where it is left out") {
+  const Rehearsal ran = predicted(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: mlp}\n"
+      "data: {train: {samples: 3208, batch_size: 4}}\noptimizer: {SGD: {lr: 1.0}}\n"
+      "lr_scheduler: {StepLR: {step_size: 10, gamma: 0.5, interval: step}}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, "
+      "log_every_n_steps: 4, callbacks: [LearningRateMonitor]}\n");
+  CHECK(ran.results.prediction.simulated_steps < 100);
+  const LoggerLog& logger = ran.run.preparation.log->ranks.front().logger;
+  CHECK(logger.row_count == 100);
+  CHECK(logger.rows_before_gap == 0);
+  REQUIRE(logger.rows.size() == 100);
+  for (size_t row = 0; row < logger.rows.size(); ++row) {
+    const auto step = 4 * static_cast<int64_t>(row) + 3;
+    CHECK(logger.rows[row].step == step);
+    CHECK(logger.rows[row].values.at("lr-SGD") == std::pow(0.5, step / 10));
+  }
+}
+
+// 28 steps in an epoch of 84 batches, 476 in all, of which 158 are multiples of three.
+TEST_CASE("checkpoints are counted by steps, where a step takes several batches by hand") {
+  const Rehearsal ran = predicted(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: mlp}\n"
+      "data: {train: {samples: 84, batch_size: 1}}\n"
+      "trainer: {accelerator: gpu, devices: 1, max_epochs: 17, "
+      "callbacks: [{ModelCheckpoint: {every_n_train_steps: 3, filename: \"{step}\"}}]}\n"
+      "program: {automatic_optimization: false, training_step: [forward, backward, "
+      "{if: batch_idx % 3 == 2, then: [optimizer_step, zero_grad]}]}\n");
+  CHECK(ran.results.prediction.steps == 476);
+  CHECK(ran.run.preparation.log->ranks.front().checkpoints.front().saved == 158);
 }
 
 Rehearsal with_validation(int64_t batches, bool all_steps) {

@@ -1,6 +1,10 @@
 // What a rank's GPU does over time, also where steps were left out.
 #include "cli/render/over_time/utilization.hpp"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "cli/render/over_time/memory_over_time.hpp"
 #include "cli/render/over_time/moment_edges.hpp"
 #include "cli/render/over_time/step_times.hpp"
@@ -151,6 +155,50 @@ TEST_CASE("every step has its time and its samples, also one that was left out")
   CHECK(of_whole.ended_at(Time{}) == 0);
   CHECK(of_whole.ended_at(of_whole.finish(99)) == 100);
   CHECK(of_whole.ended_at(whole.run.result.total_time) == 360);
+}
+
+// Four batches of 2 samples take 8 ms. Windows of three batches and validations behind every fourth
+// begin and end together only at the end of an epoch of 12.
+TEST_CASE("a validation within a window of accumulated batches is no training") {
+  for (const std::string& verify : {every_step, folds}) {
+    const Rehearsal ran =
+        advised(training("train: {batches: 12, batch_size: 2}, val: {batches: 4, batch_size: 2}",
+                         "devices: 2, strategy: ddp, max_epochs: 2, accumulate_grad_batches: 3, "
+                         "val_check_interval: 4",
+                         "program: {validation_step: [forward]}\n" + verify));
+    const auto passes = evaluations_of(*ran.run.result.journal, 0);
+    REQUIRE(passes.size() == 6);
+    for (const auto& [begin, end] : passes) {
+      CHECK(seconds(end - begin) == Approx(0.008).epsilon(0.05));
+    }
+  }
+}
+
+// Ranks mark their loops where there are several: of 14 batches in an epoch, the last two belong to
+// a step that ends behind the validation. One alone knows a validation between two steps.
+TEST_CASE("under manual optimization each validation is a pass of its own") {
+  for (const auto& [devices, batches] :
+       {std::pair("2, strategy: ddp", "14"), {"2, strategy: ddp", "15"}, {"1", "15"}}) {
+    for (const std::string& verify : {every_step, folds}) {
+      const Rehearsal ran = advised(
+          training(fmt::format("train: {{batches: {}, batch_size: 2}}, val: {{batches: 4, "
+                               "batch_size: 2}}",
+                               batches),
+                   fmt::format("devices: {}, max_epochs: 6", devices),
+                   "program: {automatic_optimization: false, training_step: [forward, "
+                   "backward, {if: batch_idx % 3 == 2, then: [optimizer_step, zero_grad]}], "
+                   "validation_step: [forward]}\n" +
+                       verify));
+      INFO(devices << ", " << batches << " batches, " << verify);
+      const auto passes = evaluations_of(*ran.run.result.journal, 0);
+      REQUIRE_FALSE(passes.empty());
+      CHECK((passes.size() == 6 || verify == folds));  // of left-out stretches two
+      CHECK(passes.size() <= 6);
+      for (const auto& [begin, end] : passes) {
+        CHECK(seconds(end - begin) == Approx(0.008).epsilon(0.05));
+      }
+    }
+  }
 }
 
 TEST_CASE("a validation that waits for its batches is a dip with that label") {
