@@ -311,6 +311,27 @@ std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId la
   return ways;
 }
 
+int64_t times_until(const Journal& journal, int32_t rank, LaneId lane, const Decision& decision) {
+  std::vector<int64_t> rows;
+  int64_t index = 0;
+  journal.lane(rank, lane.value).for_each([&](const Row& row) {
+    if (is_decision(row) && row.site == decision.site) {
+      rows.push_back(index);
+    }
+    ++index;
+  });
+  const std::span<const RepeatedRows> left_out = journal.repeated_on(rank, lane.value);
+  const std::vector<int64_t> times = times_repeated(left_out, [&](const RepeatedRows& repeated) {
+    return std::ranges::lower_bound(rows, repeated.end) -
+           std::ranges::lower_bound(rows, repeated.begin);
+  });
+  int64_t all = decision.turn + 1;
+  for (size_t entry = 0; entry < times.size() && left_out[entry].row <= decision.row; ++entry) {
+    all += times[entry];
+  }
+  return all;
+}
+
 bool depends_on_data(std::string_view condition) {
   return any_name(condition, [](std::string_view word, bool is_call) {
     return word == "random" || (!is_call && !tells_place_or_progress(word));

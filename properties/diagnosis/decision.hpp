@@ -99,6 +99,10 @@ bool stands_in(const Sites& sites, SiteId site, SiteId guard);
 std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId lane,
                          const Decision& decision);
 
+/// How often this rank had come to the site of its decision by then, that time included: also in
+/// what a simulation has left out.
+int64_t times_until(const Journal& journal, int32_t rank, LaneId lane, const Decision& decision);
+
 /// Whether the other rank has not come to an `if` around `site` yet that looks at which rank it is:
 /// then it may make that call, or another in its place.
 bool guard_is_open(const Sites& sites, SiteId site, const Decisions& caller, int64_t row,

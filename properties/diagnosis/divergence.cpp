@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "properties/diagnosis/batch_position.hpp"
 #include "properties/diagnosis/call_meaning.hpp"
 #include "properties/diagnosis/call_numbers.hpp"
 #include "properties/diagnosis/class_pair.hpp"
@@ -74,9 +75,11 @@ class Classifier {
     if (paid != edits.end()) {
       edited = by_edit(pair, edits, *paid, left, right);
     }
-    // A rank that left the loop skips turns, too: then the stop is the cause.
+    // A rank that left the loop, or whose batches have ended, skips turns, too: that is the cause.
+    const bool ends =
+        edited && (edited->stops || !batches_of(run_.journal->sites, edited->decision).empty());
     const auto skipped = pair.skipped_before(position);
-    if (skipped && !(edited && edited->stops)) {
+    if (skipped && !ends) {
       return left_out(skipped->left_calls ? left : right, skipped->left_calls ? right : left,
                       *skipped, position, pair.lane());
     }

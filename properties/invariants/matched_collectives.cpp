@@ -107,9 +107,12 @@ std::string keys_text(const RunResult& run, const Divergence& d) {
 // " of training_step number 3": a batch of the run. A statement may have the name of its hook.
 std::string turn_text(const RunResult& run, const Divergence& d, std::string_view of = "") {
   const Site* const guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
-  return guard == nullptr || guard->hook.empty() ? ""
-         : guard->hook == of ? fmt::format(" (call {} of the hook)", d.decision->turn + 1)
-                             : fmt::format(" of {} number {}", guard->hook, d.decision->turn + 1);
+  if (guard == nullptr || guard->hook.empty()) {
+    return "";
+  }
+  const int64_t number = times_until(*run.journal, d.caller, d.decision_lane, *d.decision);
+  return guard->hook == of ? fmt::format(" (call {} of the hook)", number)
+                           : fmt::format(" of {} number {}", guard->hook, number);
 }
 
 std::string title_of(const RunResult& run, const Divergence& d) {
