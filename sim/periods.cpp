@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <span>
 #include <utility>
+
+#include "sim/repeated_periods.hpp"
 
 namespace lockstep::sim {
 
@@ -28,70 +29,6 @@ std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank
         ticket ? int64_t{tickets.next()} - std::max(ticket.sequence, tickets.low_water()) : -1);
   }
   return words;
-}
-
-// Transitions as periods that were simulated one after the other. `begin`: of the way.
-std::vector<RepeatedPeriods> repeated_periods(const KnownStates::Way& way, Time begin) {
-  for (const auto& [transition, times] : way.before) {
-    begin += transition->time * times;
-  }
-  std::vector<RepeatedPeriods> repeated;
-  for (const auto& [transition, times] : way.cycle) {
-    const bool goes_on = !repeated.empty() && times == 1 && repeated.back().times == 1 &&
-                         repeated.back().end == transition->number &&
-                         !transition->is_behind_left_out;
-    if (goes_on) {
-      ++repeated.back().end;
-      repeated.back().time += transition->time;
-    } else {
-      repeated.push_back({transition->number, transition->number + 1, times, transition->time,
-                          begin - transition->begin});
-    }
-    begin += transition->time * times;
-  }
-  return repeated;
-}
-
-Time total_of(std::span<const RepeatedPeriods> all) {
-  Time total{};
-  for (const RepeatedPeriods& each : all) {
-    total += each.entries_from ? Time{} : each.total();
-  }
-  return total;
-}
-
-// How often the first `length` of them come, one after the other.
-int64_t turns_of_first(std::span<const RepeatedPeriods> all, size_t length) {
-  size_t end = length;
-  while (end < all.size() && all[end].does_as(all[end - length])) {
-    ++end;
-  }
-  return static_cast<int64_t>(end / length);
-}
-
-// What comes again and again is said once, with how often it does.
-std::vector<RepeatedPeriods> folded(std::span<const RepeatedPeriods> all) {
-  constexpr size_t longest = 32;
-  std::vector<RepeatedPeriods> entries;
-  while (!all.empty()) {
-    size_t length = 1;
-    int64_t turns = 1;
-    for (size_t of = 1; of <= std::min(longest, all.size() / 2); ++of) {
-      const int64_t again = turns_of_first(all, of);
-      const bool is_better =
-          again > 1 && again * std::ssize(all.first(of)) > turns * static_cast<int64_t>(length);
-      length = is_better ? of : length;
-      turns = is_better ? again : turns;
-    }
-    const size_t from = entries.size();
-    entries.insert(entries.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length));
-    if (turns > 1) {
-      const Time time = total_of(all.first(length));
-      entries.push_back({0, 0, turns - 1, time, time, from});
-    }
-    all = all.subspan(length * static_cast<size_t>(turns));
-  }
-  return entries;
 }
 
 // What the last of the loop's marks leaves out from a time on, as rows of a lane.
@@ -196,6 +133,7 @@ void Periods::find_cycle(const PeriodStart& start) {
   for (const RankState& rank : world_.ranks) {
     now.submitted.push_back(rank.submitted);
     const int64_t begun = rank.loops[static_cast<size_t>(start.level)].periods;
+    now.within.push_back(begun - 1);
     now.ahead = std::max(now.ahead, rank.follower == nullptr ? begun - now.number : 0);
   }
   if (room.periods <= 0 && level.known.are_large()) {  // hardly any more is left out in this loop
@@ -235,6 +173,9 @@ void Periods::find_cycle(const PeriodStart& start) {
 void Periods::note_transition(Level& level, const PeriodStart& start, Begun& now,
                               int64_t from) const {
   const Begun& last = *level.last;
+  if (!were_of_kinds(last, start.level)) {
+    return;
+  }
   const int64_t begun_by_some = std::max<int64_t>(1, from - last.number);
   const auto begun = static_cast<size_t>(begun_by_some + (has_programs_beside() ? 1 : 0));
   if (last.kinds.size() < begun) {
@@ -261,6 +202,24 @@ void Periods::note_transition(Level& level, const PeriodStart& start, Begun& now
                                    last.time, now.time - last.time, last.is_behind_left_out,
                                    is_proven, last.ahead, last.trail.last(last.ahead)});
   }
+}
+
+// Kinds are those of rank 0. A rank whose loop ends before or behind its own does then what they do
+// not tell.
+bool Periods::were_of_kinds(const Begun& last, int32_t level) const {
+  const auto at = static_cast<size_t>(level);
+  const int64_t unlike_on_first = world_.ranks.front().loops[at].last_unlike;
+  for (size_t rank = 1; rank < world_.ranks.size(); ++rank) {
+    const LoopState& loop = world_.ranks[rank].loops[at];
+    if (world_.ranks[rank].follower != nullptr || loop.last_unlike == unlike_on_first) {
+      continue;
+    }
+    const bool is_known_until = loop.periods - 1 + std::max<int64_t>(1, loop.alike) > last.number;
+    if (loop.last_unlike >= last.within[rank] || !is_known_until) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void Periods::leave_out(const PeriodStart& start, const Begun& now, const Room& room) {
@@ -337,6 +296,9 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
     note_left_out(rank, loop, left_out);
   }
   const int64_t number = loop.periods++;
+  if (left_out.periods >= start.alike) {
+    loop.last_unlike = number;
+  }
   loop.kind =
       left_out.periods < start.alike ? start.kind_of(left_out.periods) : LoopState::any_kind;
   loop.submitted = rank.submitted;

@@ -48,6 +48,7 @@ class Periods {
     std::vector<int64_t> kinds;  ///< of this period and those that follow
     Time time{};
     std::vector<SubmissionHistory> submitted;  ///< by rank
+    std::vector<int64_t> within;               ///< by rank, the period in which it is
     size_t left_out = 0;                       ///< how often rank 0 has left out periods
     int64_t ahead = 0;                         ///< as of KnownStates::Transition
     StateTrail trail;
@@ -71,6 +72,8 @@ class Periods {
   /// The period that has ended led from the last state to this one.
   void note_transition(Level& level, const PeriodStart& start, Begun& now, int64_t from) const;
   void leave_out(const PeriodStart& start, const Begun& now, const Room& room);
+  /// Whether every rank was in periods of known kinds since then, where rank 0 was.
+  bool were_of_kinds(const Begun& last, int32_t level) const;
   /// Threads beside those with loops, or ranks without loops.
   bool has_programs_beside() const;
   std::optional<KnownStates::Way> way_to_same_kind(const PeriodStart& start, const Begun& now,

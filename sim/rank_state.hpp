@@ -108,6 +108,7 @@ struct LoopState {
   int64_t periods = 0;        ///< that it began
   int64_t alike = 0;          ///< as it said last
   int64_t kind = any_kind;    ///< of the period that it is in
+  int64_t last_unlike = -1;   ///< the last period that is of no known kind on this rank
   uint32_t first_ticket = 0;  ///< of that period
   /// Of periods of which something has not ended: the first ticket of each lane.
   std::vector<std::vector<uint32_t>> unfinished{};

@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-Task<bool> Strategy::join(Rank&) { co_return false; }
+Task<bool> Strategy::join(Rank&, MirroredIterations&) { co_return false; }
 
 Program Strategy::teardown(Rank&) { co_return; }
 

@@ -36,6 +36,17 @@ struct RanksOfRun {
   int32_t all = 1;
   int32_t of_node = 1;
   bool writing_takes_time = false;  ///< of files, by their bytes
+  std::vector<int64_t> batches{};   ///< by rank, of an epoch of training; empty: as many on each
+};
+
+/// Hears of the iterations of other ranks that a rank without data mirrors.
+class MirroredIterations {
+ public:
+  virtual ~MirroredIterations() = default;
+  /// One begins, or it turns out that there is none.
+  virtual void begin() {}
+  /// It was one, with an exchange of gradients or without.
+  virtual void end(bool /*exchanges_gradients*/) {}
 };
 
 /// How a training run is spread over devices: Lightning's Strategy, one object per rank. The
@@ -61,8 +72,8 @@ class Strategy {
   /// Clears the gradients of one optimizer, an index into TrainingPlan::optimizers.
   virtual Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) = 0;
   /// Runs on a rank whose data have ended, which may be before the others' (DDP: join's shadow
-  /// collectives). True: all ranks hold the model of one of them afterwards.
-  virtual Task<bool> join(Rank& rank);
+  /// collectives). True: all ranks hold the model of one of them afterwards, and go on together.
+  virtual Task<bool> join(Rank& rank, MirroredIterations& others);
   /// Ends the run that setup() began, and undoes what it did for this stage alone.
   virtual Program teardown(Rank& rank);
   /// The whole program of a rank that runs no trainer (TrainerMembership::runs_trainer).

@@ -149,7 +149,7 @@ double pace_of_ranks(const OneRun& run, const AllSteps& all) {
   for (size_t place = 0; place < all.distinct().size(); ++place) {
     const std::vector<StepMark>& steps = all.distinct()[place];
     const size_t rank = all.first_of(place);
-    std::vector<int64_t> counts = logs[rank].samples_of_steps;
+    std::vector<int64_t> counts = samples_of_own_steps(logs[rank]);
     counts.resize(counts.size() == steps.size() ? counts.size() : 0);
     const std::optional<SteadyStep> steady =
         steady_step(sequence_of(*run.result.journal, rank, steps), counts);

@@ -307,6 +307,11 @@ void count_case(const LongTraining& training, const cli::OneRun& run, Distributi
   if (has_left_out && !training.own_size.empty()) {
     distribution.count("left out where ranks have other batches");
   }
+  if (has_left_out && !training.own_batches.empty()) {
+    distribution.count(training.strategy.find("join") == std::string::npos
+                           ? "left out where ranks have unequal numbers of batches"
+                           : "left out beside ranks that have joined");
+  }
   const bool has_come_back =
       has_left_out && std::ranges::any_of(run.result.journal->repeated[0],
                                           [](const auto& rows) { return rows.row != rows.end; });
@@ -363,6 +368,8 @@ TEST_CASE("what is left out is what would have happened") {
   CHECK(distribution.share("left out between decisions by counters") > 0);
   CHECK(distribution.share("left out around faults") > 0);
   CHECK(distribution.share("left out beside EarlyStopping") > 0);
+  CHECK(distribution.share("left out where ranks have unequal numbers of batches") > 0);
+  CHECK(distribution.share("left out beside ranks that have joined") > 0);
   CHECK(distribution.share("left out like something long ago") > 0);
   CHECK(distribution.share("not run") <= 0.1);
 }

@@ -257,10 +257,28 @@ void perhaps_divide_otherwise(LongTraining& training) {
     return;
   }
   training.counts_batches = *rc::gen::element(true, false);
-  if (!training.counts_batches) {
+  if (training.counts_batches) {
+    training.own_batches = one_of({"", " - (rank == 1)", " + 3 * rank", " - 5 * (rank == 0)"});
+  } else {
     training.own_size = one_of({"1 + rank % 2", "2 - rank % 2", "1 + rank"});
     training.loader += one_of({"", ", sampler: unrepeated"});
   }
+}
+
+// Ranks without data mirror what the others do, or each validates by itself as long as it has data.
+// Lightning 2.5 asks for signals before each batch, which nobody mirrors.
+void perhaps_join(LongTraining& training) {
+  if (training.ranks == 1 || *rc::gen::element(true, true, true, true, false)) {
+    return;
+  }
+  training.strategy =
+      one_of({"{DDPStrategy: {join: true}}",
+              "{DDPStrategy: {join: true, divide_by_initial_world_size: false}}", "ddp"});
+  training.more = "versions: {lightning: \"2.4\"}\n";
+  training.counts_batches = true;
+  training.own_batches = one_of({" - (rank == 1)", " + 2 * rank", " - 6 * (rank == 0)", ""});
+  training.validation =
+      one_of({"", fmt::format(", val: {{batches: 7 + rank, batch_size: {}}}", training.batch)});
 }
 
 std::string checkpoints() {
@@ -296,7 +314,8 @@ std::string LongTraining::text(bool all_steps) const {
       "{}{}"
       "verify: {{numerics: false, all_steps: {}}}\n",
       cluster, layers,
-      counts_batches ? fmt::format("batches: {}", batches) : fmt::format("samples: {}", samples),
+      counts_batches ? fmt::format("batches: {}{}", batches, own_batches)
+                     : fmt::format("samples: {}", samples),
       own_size.empty() ? std::to_string(batch) : own_size, loader, validation, accelerator, ranks,
       strategy, epochs, trainer, program, more, all_steps);
 }
@@ -345,6 +364,7 @@ rc::Gen<LongTraining> long_trainings() {
       count_steps(training);
     }
     perhaps_divide_otherwise(training);
+    perhaps_join(training);
     if (*rc::gen::element(true, false, false) && training.more.empty()) {
       training.more = "lr_scheduler: " + schedulers() + "\n";
     }

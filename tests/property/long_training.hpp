@@ -24,6 +24,7 @@ struct LongTraining {
   int64_t batch = 2;
   std::string own_size;         ///< an expression of the rank in place of `batch`, or empty
   bool counts_batches = false;  ///< `batches` in place of `samples`
+  std::string own_batches;      ///< what an expression of the rank adds to these, or empty
   int64_t rest = 0;             ///< samples of the last batch that are missing
   int64_t epochs = 3;
 

@@ -149,7 +149,8 @@ Program train_case(Rank& rank, const TrainingCase* training, const Network* netw
                        flaw == TrainingFlaw::foreign_call && rank.id() == 0};
     co_await train_step(rank, training, strategy.get(), own);
   }
-  co_await strategy->join(rank);
+  MirroredIterations others;
+  co_await strategy->join(rank, others);
   co_await strategy->teardown(rank);
   const Ticket end = rank.event();
   co_await rank.settle(end);

@@ -201,7 +201,7 @@ std::string horovodrun_of(const Devices& devices) {
 constexpr int first_of_replicas = 11;
 /// Below it, of replicas, they exchange in another way than ddp.
 constexpr int first_of_ddp = 15;
-constexpr int end_of_kinds = 20;
+constexpr int end_of_kinds = 21;
 
 WayToTrain way_to_train(int kind, const Devices& devices) {
   switch (kind) {
@@ -220,12 +220,23 @@ WayToTrain way_to_train(int kind, const Devices& devices) {
     case 12: return averaging();
     case 13: return horovod_ranks(devices);
     case 14: return {"ddp2", "1.6"};
+    case 20:
+      return {fmt::format("{{DDPStrategy: {{join: true, divide_by_initial_world_size: {}}}}}",
+                          one_of({"true", "false"})),
+              "2.4"};
     default:
       return {one_of({"ddp", "ddp", "ddp_find_unused_parameters_true",
                       "{DDPStrategy: {static_graph: true}}",
                       "{DDPStrategy: {gradient_as_bucket_view: true, bucket_cap_mb: 1}}",
                       "{DDPStrategy: {ddp_comm_hook: fp16_compress_hook}}", "ddp"})};
   }
+}
+
+// Some ranks have fewer batches.
+std::string amount_of_data(int samples) {
+  const std::string equal = fmt::format("samples: {}", std::max(samples, 1));
+  return one_of({equal, equal, equal, equal, equal, equal, equal, equal, equal, equal,
+                 "batches: 5 - (rank == 3)", "batches: 4 + rank % 2", "batches: 6 - (rank < 2)"});
 }
 
 enum class Faults : uint8_t { perhaps, always };
@@ -276,12 +287,12 @@ WideCase wide_training(int first_kind, int end_kind, Faults faults = Faults::per
       "optimizer: {{{}}}\n"
       "model: {{input: [6], layers: [{{Linear: [6, {}]}}, {}, {{Linear: [{}, 3]}}], loss: "
       "MSELoss}}\n"
-      "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
+      "data: {{train: {{{}, batch_size: {}{}}}{}}}\n"
       "trainer: {{accelerator: gpu, devices: {}{}, strategy: {}, max_epochs: {}{}}}\n"
       "{}{}{}",
       way.lightning, nodes, memory, way.optimizer, hidden,
       has_neighbours ? "ReLU" : one_of({"ReLU", fmt::format("{{BatchNorm1d: {}}}", hidden)}),
-      hidden, std::max(samples, 1), own_size.empty() ? fmt::to_string(batch) : own_size, loader,
+      hidden, amount_of_data(samples), own_size.empty() ? fmt::to_string(batch) : own_size, loader,
       validation, devices, way.by_horovodrun ? "" : fmt::format(", num_nodes: {}", nodes),
       way.strategy, *rc::gen::inRange(1, 4), trainer,
       way.by_horovodrun ? horovodrun_of({nodes, devices}) : "",

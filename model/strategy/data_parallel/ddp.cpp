@@ -1,6 +1,7 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "model/strategy/data_parallel/ddp_construction.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
@@ -15,6 +16,19 @@ namespace lockstep {
 namespace {
 constexpr std::string_view gradients_reduced = "gradients_reduced";
 constexpr std::string_view parameters_averaged = "parameters_averaged";
+
+// Under join the highest rank of those that have data, or that ended last, is a root.
+std::vector<int32_t> last_of_each_number(const RanksOfRun& run) {
+  std::map<int64_t, int32_t> last;
+  for (int32_t rank = 0; rank < run.all; ++rank) {
+    last[run.batches.empty() ? 0 : run.batches[static_cast<size_t>(rank)]] = rank;
+  }
+  std::vector<int32_t> ranks;
+  for (const auto& [batches, rank] : last) {
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
@@ -254,10 +268,10 @@ Task<WrittenBytes> DistributedDataParallel::save_checkpoint(Rank& rank, Checkpoi
 }
 
 std::vector<int64_t> DistributedDataParallel::kinds_of_ranks(const RanksOfRun& run) {
-  if (options_.join) {
-    return {};  // ranks tell each other their numbers
-  }
   ShardKinds kinds(run.all);
+  if (options_.join) {
+    kinds.set_apart(last_of_each_number(run));
+  }
   for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
     if (plan().optimizers[optimizer].sharding != OptimizerPlan::Sharding::none) {
       kinds.set_apart(ZeroRedundancyUpdate(replica_, optimizer, run.all).owners());

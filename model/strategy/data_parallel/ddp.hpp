@@ -35,7 +35,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program backward(Rank& rank, const StepOptions& options) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
-  Task<bool> join(Rank& rank) override;
+  Task<bool> join(Rank& rank, MirroredIterations& others) override;
   Program teardown(Rank& rank) override;
   Task<WrittenBytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;

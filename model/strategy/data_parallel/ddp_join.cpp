@@ -46,13 +46,14 @@ Task<int32_t> DistributedDataParallel::common_rank(Rank& rank, int64_t candidate
 
 // For a rank without data
 
-Task<bool> DistributedDataParallel::join(Rank& rank) {
+Task<bool> DistributedDataParallel::join(Rank& rank, MirroredIterations& others) {
   if (!options_.join || !is_wrapped()) {
     co_return false;
   }
   co_await reducer_->settle(rank);
   bool joins_last = true;
   while (true) {
+    others.begin();
     co_await active_.reduce(rank, world_group, 0, Reduction::sum, site_id(ddp_sites::count_active));
     const int64_t active = co_await active_.value(rank);
     if (active == 0) {
@@ -66,6 +67,7 @@ Task<bool> DistributedDataParallel::join(Rank& rank) {
     }
     joins_last = false;
     co_await shadow_iteration(rank);
+    others.end(require_forward_sync_);
   }
   const int32_t last =
       co_await common_rank(rank, joins_last ? rank.id() : nobody, ddp_sites::last_joiner);

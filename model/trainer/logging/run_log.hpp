@@ -118,7 +118,7 @@ struct RankLog {
   static constexpr size_t weight_updates_max = 4096;
 
   std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
-  std::vector<LoggedKey> logged;      ///< the last epoch of each key, in the order of the first log
+  std::vector<LoggedKey> logged;  ///< the last epoch of each key, in the order of the first log
   LoggerLog logger;
   std::map<std::string, double> progress_bar;  ///< what was logged with prog_bar, by key
   std::vector<StatementFinding> findings;
@@ -126,8 +126,10 @@ struct RankLog {
   std::map<std::string, HandedOver> handed_over;
   std::vector<SampleUse> samples;
   /// One entry for each series of optimizer steps without a forward between them: the number of
-  /// training samples since the series before.
+  /// training samples since the series before. Of a rank that has no data left also one for each
+  /// step of others that it mirrors: mirrored_step.
   std::vector<int64_t> samples_of_steps;
+  static constexpr int64_t mirrored_step = -1;
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
   /// That this rank wrote into the last checkpoint; none: there was none.

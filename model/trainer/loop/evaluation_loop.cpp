@@ -107,9 +107,12 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   kind = kind == 0 ? training_.periods().new_kind() : kind;
   RepeatedEvaluation repeated(training_, {loader, progress.num_batches, feed.ahead(), kind},
                               decisions_);
+  const Repetition& repetition = training_.program().repetition;
+  const bool repeats = training_.stage() == Stage::fit && repetition.batches &&
+                       (repetition.ranks_are_in_step || sanity);
   int64_t number = 0;
   for (; training_.loaders().goes_on(loader, number < progress.num_batches); ++number) {
-    if (training_.stage() == Stage::fit && training_.program().repetition.batches) {
+    if (repeats) {
       const int64_t left_out = repeated.left_out(number);
       feed.leave_out(left_out);
       seen_batches_[progress.dataloader_idx] +=

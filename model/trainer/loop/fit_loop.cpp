@@ -1,11 +1,8 @@
 #include "model/trainer/loop/fit_loop.hpp"
 
 #include "model/trainer/data/data_feed.hpp"
-#include "model/trainer/loop/counted_decisions.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
-#include "model/trainer/loop/repeated_batches.hpp"
-#include "model/trainer/loop/repeated_epochs.hpp"
-#include "model/trainer/loop/schedule_end.hpp"
+#include "model/trainer/loop/fit_periods.hpp"
 #include "model/trainer/loop/steps_come.hpp"
 #include "model/trainer/loop/validation_interval.hpp"
 
@@ -21,8 +18,7 @@ class FitLoop {
         settings_(training.program().trainer),
         results_(training.interpreter(), training.strategy(), training.program(), true),
         validation_(training, EvaluationKind::validate),
-        decisions_(training.program().repetition, places_that_decide(training)),
-        kind_(training.periods().new_kind()) {}
+        periods_(training) {}
 
   Program run();
 
@@ -37,6 +33,7 @@ class FitLoop {
   Program validate_if_due(bool steps);
   Program leave_batches(const RankBatches& batches, int64_t count);
   Program end_epoch();
+  FitPeriods::Epoch epoch_of_periods(int64_t ahead) const;
   bool validates_in_this_epoch() const;
   bool is_restarting() const;
   bool is_done() const;
@@ -46,23 +43,19 @@ class FitLoop {
   bool reached_max_steps() const;
   bool stops_early() const { return stops_; }
   void decide_to_stop();
-  std::optional<RepeatedBatches> repeated_batches(int64_t ahead);
   const LoaderSettings& loader() const { return training_.program().train.front(); }
 
   Training& training_;
   const TrainerSettings& settings_;
   LoggedResults results_;
   EvaluationLoop validation_;
-  CountedDecisions decisions_;
-  int64_t kind_;  ///< of windows, in epochs that do the same
+  FitPeriods periods_;
   OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
   int64_t loaded_in_epoch_ = 0;
   int64_t first_batch_ = 0;  ///< of the epoch that runs: more than 0 where it has been resumed
-  /// Progress::batches when a scheduler raises.
-  int64_t schedules_end_ = TrainerSettings::no_limit;
-  bool stops_ = false;  ///< early, as decided last
+  bool stops_ = false;       ///< early, as decided last
 };
 
 // checkpoint_connector, trainer._run_stage, then the loops.
@@ -95,15 +88,9 @@ Program FitLoop::epochs() {
   training_.results = &results_;
   co_await training_.hook("on_train_start");
   decide_to_stop();
-  schedules_end_ = batches_until_schedule_ends(training_, available_batches_);
-  std::optional<RepeatedEpochs> repeated =
-      training_.progress.resumed_batch > 0
-          ? std::nullopt
-          : repeated_epochs(training_, available_batches_, schedules_end_);
+  periods_.begin(available_batches_);
   while (!is_done()) {
-    if (repeated && (settings_.automatic_optimization || !training_.strategy().counts_steps())) {
-      repeated->leave_out();
-    }
+    periods_.leave_out_epochs();
     if (settings_.reloads_after(training_.progress.epoch - loaded_in_epoch_)) {
       co_await set_up();
     }
@@ -112,33 +99,12 @@ Program FitLoop::epochs() {
     training_.termination().leave_if_come(false);
     decide_to_stop();
   }
+  periods_.end_fit();
   training_.rates().log(training_.log());
   training_.checkpoints().set_resumes_at_epoch(training_.progress.epoch);
   co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
-}
-
-std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) {
-  const bool counts_by_itself = !settings_.automatic_optimization;  // how many steps a batch has
-  if (!training_.program().repetition.batches ||
-      (counts_by_itself &&
-       (settings_.max_steps != TrainerSettings::no_limit || save_every(training_.program()) > 0))) {
-    return std::nullopt;
-  }
-  if (first_batch_ > 0 || (counts_by_itself && training_.strategy().counts_steps())) {
-    return std::nullopt;
-  }
-  const Progress& progress = training_.progress;
-  RepeatedBatches::Schedule schedule = RepeatedBatches::schedule_of(training_, schedules_end_);
-  schedule.kind = kind_;
-  schedule.ahead = ahead;
-  schedule.check_every = validates_in_this_epoch() ? val_check_batch_ : 0;
-  schedule.check_phase = settings_.check_val_every_n_epoch == 0 ? progress.batches : 0;
-  return RepeatedBatches(
-      training_, schedule,
-      decisions_.windows_of_pass({progress.epoch, 0, progress.global_step, progress.num_batches},
-                                 schedule.window));
 }
 
 Program FitLoop::sanity_check() {
@@ -311,6 +277,13 @@ int64_t FitLoop::take_first_batch(int64_t batches) {
   return first > batches ? 0 : first;
 }
 
+FitPeriods::Epoch FitLoop::epoch_of_periods(int64_t ahead) const {
+  return {.ahead = ahead,
+          .check_every = validates_in_this_epoch() ? val_check_batch_ : 0,
+          .check_phase = settings_.check_val_every_n_epoch == 0 ? training_.progress.batches : 0,
+          .is_resumed = first_batch_ > 0};
+}
+
 // A rank whose batches have ended leaves, whatever the others do: Join, if the strategy was asked
 // for it, then mirrors what they still call.
 Program FitLoop::epoch() {
@@ -332,7 +305,7 @@ Program FitLoop::epoch() {
   DataFeed feed(training_.rank(), loader(), given_batches_.size.value_or(loader().batch_size));
   const int64_t window = settings_.accumulate_grad_batches;
   training_.loaders().note_batches(loader(), progress.num_batches);
-  std::optional<RepeatedBatches> repeated = repeated_batches(feed.ahead());
+  std::optional<RepeatedBatches> repeated = periods_.batches_of(epoch_of_periods(feed.ahead()));
   training_.checkpoints().set_epoch(&batches);
   int64_t number = first_batch_;
   for (; !must_stop() && training_.loaders().goes_on(loader(), number < progress.num_batches);
@@ -377,7 +350,9 @@ Program FitLoop::leave_batches(const RankBatches& batches, int64_t count) {
   if (training_.membership().counts_samples) {
     training_.log().samples.push_back({"train", training_.progress.epoch, 0, {batches, count}});
   }
-  const bool takes_over = co_await training_.strategy().join(training_.rank());
+  MirroredSteps mirrored = periods_.mirrored_steps();
+  const bool takes_over = co_await training_.strategy().join(training_.rank(), mirrored);
+  periods_.end_epoch(takes_over);
   if (takes_over) {
     training_.batches().tally().note_taken_over(training_.log());
   }

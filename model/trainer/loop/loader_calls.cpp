@@ -15,21 +15,22 @@ LoaderCalls::LoaderCalls(const TrainingContext& context, const TrainerMembership
       interpreter_(context.interpreter),
       membership_(membership) {}
 
-SamplerPolicy LoaderCalls::policy(LoaderRole role) const {
+SamplerPolicy policy_of(const TrainingProgram& program, const TrainerMembership& membership,
+                        LoaderRole role) {
   SamplerPolicy policy;
   policy.role = role;
-  policy.distributed = membership_.trainers > 1;
-  policy.inject = program_.trainer.inject_sampler;
-  policy.replicas = membership_.data_parallel_size;
-  policy.index = membership_.data_parallel_index;
-  policy.ranks = membership_.trainers;
-  policy.rank = membership_.trainer_index;
-  policy.seed = program_.settings.seed;
+  policy.distributed = membership.trainers > 1;
+  policy.inject = program.trainer.inject_sampler;
+  policy.replicas = membership.data_parallel_size;
+  policy.index = membership.data_parallel_index;
+  policy.ranks = membership.trainers;
+  policy.rank = membership.trainer_index;
+  policy.seed = program.settings.seed;
   const bool joins = role == LoaderRole::train ||
-                     (role == LoaderRole::evaluate && program_.settings.joins_evaluation);
-  if (joins && program_.settings.stands_for > 1) {
+                     (role == LoaderRole::evaluate && program.settings.joins_evaluation);
+  if (joins && program.settings.stands_for > 1) {
     policy.distributed = true;
-    policy.replicas = program_.settings.stands_for;
+    policy.replicas = program.settings.stands_for;
     policy.joins = true;
   }
   return policy;

@@ -4,6 +4,10 @@
 
 namespace lockstep {
 
+/// How the trainer of a rank gives samplers to loaders of a role.
+SamplerPolicy policy_of(const TrainingProgram& program, const TrainerMembership& membership,
+                        LoaderRole role);
+
 /// What a loop asks of a data loader on one rank: how it divides its samples, and how many batches
 /// it gives.
 class LoaderCalls {
@@ -11,7 +15,7 @@ class LoaderCalls {
   /// All outlive the calls.
   LoaderCalls(const TrainingContext& context, const TrainerMembership& membership);
 
-  SamplerPolicy policy(LoaderRole role) const;
+  SamplerPolicy policy(LoaderRole role) const { return policy_of(program_, membership_, role); }
   /// Raises where the loader's sampler does.
   void check_sampler(const LoaderSettings& loader, LoaderRole role) const;
   /// Evaluates `batches` and `batch_size` of a loader, where they are expressions.

@@ -96,9 +96,13 @@ class TrainingPeriods {
     return kinds_.try_emplace(std::move(does), std::ssize(kinds_)).first->second;
   }
   PeriodTally& tally(int32_t level) { return tallies_[static_cast<size_t>(level)]; }
+  /// From here on ranks are not in the same period at the same time: no more are named.
+  void end() { have_ended_ = true; }
+  bool have_ended() const { return have_ended_; }
 
  private:
   int64_t loops_ = 0;
+  bool have_ended_ = false;
   std::map<std::vector<int64_t>, int64_t> kinds_;
   std::array<PeriodTally, period_levels> tallies_;
 };

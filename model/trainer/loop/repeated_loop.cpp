@@ -102,16 +102,19 @@ int64_t RepeatedLoop::reaches_back() const {
 }
 
 int64_t RepeatedLoop::leave_out(int64_t pass, PeriodStart start) {
-  if (pass % length() != 0) {
+  if (pass % length() != 0 || training_.periods().have_ended()) {
     return 0;
   }
   ProgramMemory memory;
   training_.remember(memory);
+  if (period_.mirrors) {
+    memory.numbers.push_back(1);
+  }
   start.level = level_;
   start.forgets = start.first && forgets_;
   start.first = start.first || last_ != pass - length();
   start.memory = &memory;
-  start.step = training_.progress.global_step;
+  start.step = training_.progress.global_step + (period_.mirrors ? pass : 0);
   start.epoch = training_.progress.epoch;
   start.steps_most = period_.steps_most;
   start.epochs = period_.epochs;

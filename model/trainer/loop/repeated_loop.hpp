@@ -38,6 +38,7 @@ class RepeatedLoop {
     int64_t passes = 1;
     int64_t steps_most = 0;  ///< optimizer steps that it begins
     int64_t epochs = 0;      ///< that it takes
+    bool mirrors = false;    ///< steps of other ranks
   };
   RepeatedLoop(Training& training, int32_t level, const Period& period)
       : training_(training), level_(level), period_(period) {}

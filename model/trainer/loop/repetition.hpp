@@ -24,6 +24,10 @@ struct Repetition {
   bool epochs = false;  ///< then batches do, too
   /// What is logged is the same in every batch, or a placeholder.
   bool logs = false;
+  /// Ranks take as many batches in each epoch, so that they are always in the same one.
+  bool ranks_are_in_step = true;
+  /// Where they do not, a batch does the same in whichever epoch a rank is.
+  bool epochs_matter = false;
   std::string why_not;  ///< where one of them does not: "`if` (line 12) depends on loss"
   /// What decides by counters of the loops (batch_idx, epoch, global_step) and by what a rank is
   /// called: batches for which all these have the same values do the same.

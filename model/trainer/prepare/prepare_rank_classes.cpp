@@ -13,7 +13,9 @@
 #include "model/cluster/presets.hpp"
 #include "model/expression/evaluate.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/loop/repeated_loop.hpp"
 #include "model/trainer/prepare/alike_units.hpp"
+#include "model/trainer/prepare/data_of_ranks.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/rank_differences.hpp"
 
@@ -60,6 +62,7 @@ struct SaidOfRanks {
   bool may_fold_nodes = true;  ///< one rank of a node for all that are alike
   int32_t ranks_per_host_link = 1;
   std::function<TrainerMembership(const Place&)> membership;  ///< null: all are members alike
+  std::vector<DataOfRanks> data;  ///< of loaders that give ranks different parts
 };
 
 /// What a rank is by itself; null where that cannot be said.
@@ -89,6 +92,9 @@ class RankKinds {
       signature.push_back(static_cast<uint32_t>(own.data_parallel_size));
       signature.push_back(own.counts_samples ? 1 : 0);
     }
+    for (const DataOfRanks& each : said_.data) {
+      signature.push_back(number_of(each.samples[static_cast<size_t>(rank)], samples_));
+    }
     const int64_t kind = said_.kinds.empty() ? 0 : said_.kinds[static_cast<size_t>(rank)];
     const bool is_alone = rank == 0 || differences_.alone().contains(rank);
     return number_of(
@@ -103,6 +109,7 @@ class RankKinds {
   const RankDifferences& differences_;
   const SaidOfRanks& said_;
   std::vector<DistinctValues> values_;  ///< by expression
+  Numbers<int64_t> samples_;
   Numbers<What> known_;
 };
 
@@ -223,8 +230,51 @@ int32_t devices_per_host_link(const Scenario& scenario) {
   return known ? known->node.devices_per_pcie_switch : 1;
 }
 
-bool takes_parts_of_one_size(const LoaderSettings& loader) {
-  return loader.batches || (loader.sampler != SamplerKind::unrepeated);
+// Whether parts that ranks have of its samples may be of several sizes; of `batches` expressions
+// tell.
+bool gives_parts(const LoaderSettings& loader, LoaderRole role) {
+  return !loader.batches &&
+         (role == LoaderRole::predict || loader.sampler == SamplerKind::unrepeated);
+}
+
+// False: it is not known before the run what ranks get.
+bool add_data(const TrainingProgram& program, const RunOptions& options,
+              RankDifferences& differences, SaidOfRanks& said) {
+  const std::pair<const std::vector<LoaderSettings>*, LoaderRole> roles[] = {
+      {&program.train, LoaderRole::train},
+      {&program.validation, LoaderRole::evaluate},
+      {&program.test, LoaderRole::evaluate},
+      {&program.predict, LoaderRole::predict}};
+  for (const auto& [loaders, role] : roles) {
+    for (const LoaderSettings& loader : *loaders) {
+      std::optional<DataOfRanks> data;
+      if (gives_parts(loader, role)) {
+        data = data_of_ranks(program, loader, role, options);
+      }
+      if (gives_values(loader) || (gives_parts(loader, role) && !data)) {
+        return false;
+      }
+      if (data) {
+        said.data.push_back(*std::move(data));
+      }
+      differences.add(loader.batches);
+      differences.add(loader.batch_size_of_rank);
+    }
+  }
+  return true;
+}
+
+// Nothing where ranks get as many.
+std::vector<int64_t> batches_by_rank(const TrainingProgram& program, const RunOptions& options) {
+  for (const LoaderSettings& loader : program.train) {
+    const auto data = batches_in_step(loader)
+                          ? std::nullopt
+                          : data_of_ranks(program, loader, LoaderRole::train, options);
+    if (data && !data->are_equal_batches()) {
+      return data->batches;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -242,18 +292,9 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
     return nullptr;
   }
   RankDifferences differences;
-  for (const auto* loaders :
-       {&program.train, &program.validation, &program.test, &program.predict}) {
-    for (const LoaderSettings& loader : *loaders) {
-      if (gives_values(loader) || !takes_parts_of_one_size(loader)) {
-        return nullptr;
-      }
-      differences.add(loader.batches);
-      differences.add(loader.batch_size_of_rank);
-    }
-  }
-  if (!program.predict.empty()) {
-    return nullptr;  // its sampler gives some ranks a sample more
+  SaidOfRanks said;
+  if (!add_data(program, options, differences, said)) {
+    return nullptr;
   }
   if (preparation.scenario->program) {
     add_program(*preparation.scenario->program, differences);
@@ -263,8 +304,8 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
     return nullptr;
   }
   const std::unique_ptr<Strategy> strategy = entry.make(program.plan, program.strategy_arguments);
-  SaidOfRanks said;
-  const RanksOfRun ranks{options.world_size, per_node, program.disk.count() > 0};
+  const RanksOfRun ranks{options.world_size, per_node, program.disk.count() > 0,
+                         batches_by_rank(program, options)};
   said.kinds = strategy->kinds_of_ranks(ranks);
   said.neighbourhoods = strategy->neighbourhoods_of_ranks(ranks);
   said.ranks_per_host_link = devices_per_host_link(*preparation.scenario);

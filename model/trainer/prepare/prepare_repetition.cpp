@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "model/scenario/expressions_of.hpp"
-#include "model/trainer/loop/repeated_loop.hpp"
+#include "model/trainer/loop/repeated_epochs.hpp"
 #include "model/trainer/prepare/counted_names.hpp"
+#include "model/trainer/prepare/data_of_ranks.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -252,20 +253,37 @@ bool values_decide(const TrainingProgram& program) {
 namespace {
 
 // Those whose batches have ended go on to another epoch than the others, whose calls theirs then
-// meet.
-bool ranks_get_out_of_step(const TrainingProgram& program) {
-  return !std::ranges::all_of(program.train, batches_in_step);
+// meet. Nothing where how many they have is not known before the run.
+std::optional<bool> are_in_step(const TrainingProgram& program, const RunOptions& options) {
+  for (const LoaderSettings& loader : program.train) {
+    if (batches_in_step(loader) || options.world_size == 1) {
+      continue;
+    }
+    const auto data = data_of_ranks(program, loader, LoaderRole::train, options);
+    if (!data || !data->are_equal_batches()) {
+      return data ? std::optional(false) : std::nullopt;
+    }
+  }
+  return true;
 }
 
-Repetition repetition_of(const TrainingProgram& program) {
+// By their numbers, or those of steps and batches: ranks in different epochs have different ones.
+bool epochs_matter(const TrainingProgram& program, const Repetition& repetition) {
+  return !repetition.counted.empty() || logs_rows(program) || save_every(program) > 0 ||
+         !program.scenario->faults.empty() || program.trainer.accumulate_grad_batches > 1 ||
+         !program.trainer.automatic_optimization;
+}
+
+Repetition repetition_of(const TrainingProgram& program, const RunOptions& options) {
   Repetition repetition;
+  const std::optional<bool> in_step = are_in_step(program, options);
   const std::optional<VerifySpec>& verify = program.scenario->verify;
   if (verify && value_or(verify->all_steps, false)) {
     repetition.why_not = "`verify.all_steps` is true";
   } else if (program.plan.numerics) {
     repetition.why_not = "values are computed";
-  } else if (ranks_get_out_of_step(program)) {
-    repetition.why_not = "ranks may have different numbers of batches";
+  } else if (!in_step) {
+    repetition.why_not = "how many batches ranks have is not known before the run";
   } else {
     repetition.why_not = monitoring_scheduler(program, SchedulerInterval::step);
   }
@@ -275,6 +293,8 @@ Repetition repetition_of(const TrainingProgram& program) {
   if (repetition.why_not.empty() && program.scenario->program) {
     repetition.why_not = varying_statement(program, repetition);
   }
+  repetition.ranks_are_in_step = in_step.value_or(false);
+  repetition.epochs_matter = !repetition.ranks_are_in_step && epochs_matter(program, repetition);
   repetition.batches = repetition.why_not.empty();
   repetition.logs = program.scenario->program && logs_alike(program);
   if (repetition.batches) {
@@ -290,7 +310,7 @@ Repetition repetition_of(const TrainingProgram& program) {
 }  // namespace
 
 void take_repetition(Preparation& preparation, TrainingProgram& program) {
-  program.repetition = repetition_of(program);
+  program.repetition = repetition_of(program, preparation.options);
   preparation.repetition = program.repetition;
 }
 

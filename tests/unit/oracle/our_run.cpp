@@ -274,7 +274,8 @@ Program train(Rank& rank, Strategy& strategy, const json& setting, json& record)
     for (const json& iteration : setting["iterations"][static_cast<size_t>(rank.id())]) {
       co_await iterate(rank, strategy, setting, scale ? &*scale : nullptr, iteration, record);
     }
-    co_await strategy.join(rank);
+    MirroredIterations others;
+    co_await strategy.join(rank, others);
     record["ended"] = "finished";
   } catch (const ProgramException&) {
     record["ended"] = "raised";

@@ -102,7 +102,8 @@ inline Program train(Rank& rank, Strategy* strategy, Shard shard, Asked asked, i
       co_await strategy->zero_gradients(rank, 0, true);
     }
   }
-  co_await strategy->join(rank);
+  MirroredIterations others;
+  co_await strategy->join(rank, others);
   co_await strategy->teardown(rank);
   const Ticket all = rank.event();
   co_await rank.settle(all);

@@ -207,7 +207,7 @@ Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
 }
 
 // A rank whose data have ended goes on to the join of teardown.
-Task<bool> Horovod::join(Rank&) { co_return false; }
+Task<bool> Horovod::join(Rank&, MirroredIterations&) { co_return false; }
 
 // What the threads of the engine do is theirs to say.
 void Horovod::remember(ProgramMemory& memory) const {

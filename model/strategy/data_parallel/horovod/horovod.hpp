@@ -41,7 +41,7 @@ class Horovod final : public ReplicatedDataParallel {
   Program setup(Rank& rank, Stage stage) override;
   Program backward(Rank& rank, const StepOptions& options) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
-  Task<bool> join(Rank& rank) override;
+  Task<bool> join(Rank& rank, MirroredIterations& others) override;
   Program teardown(Rank& rank) override;
   void remember(ProgramMemory& memory) const override;
 

@@ -222,29 +222,6 @@ TEST_CASE("steps before and behind the beginning and the end of a fault are left
 }
 
 // 80 samples on two ranks: 40 batches of one on rank 0, 20 batches of two on rank 1.
-TEST_CASE("no steps are left out where ranks have different numbers of batches") {
-  const auto uneven = [](const char* all_steps) {
-    return predicted(
-        "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
-        "model: {input: [6], layers: [{Linear: [6, 3]}], loss: MSELoss}\n"
-        "data: {train: {samples: 80, batch_size: 1 + rank % 2}}\n"
-        "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1}\n"
-        "verify: {numerics: false, all_steps: " +
-        std::string(all_steps) + "}\n");
-  };
-  const Rehearsal some = uneven("false");
-  const Rehearsal all = uneven("true");
-  REQUIRE(all.run.result.hung);
-  REQUIRE(some.run.result.hung);
-  CHECK(some.run.result.journal->repeated.empty());
-  CHECK(some.run.preparation.repetition.why_not == "ranks may have different numbers of batches");
-  CHECK(count_steps(steps_of(*all.run.result.journal, 1)) == 20);
-  CHECK(count_steps(steps_of(*some.run.result.journal, 1)) == 20);
-  REQUIRE_FALSE(some.findings.empty());
-  CHECK(some.findings.front().title == all.findings.front().title);
-  CHECK(some.findings.front().call == all.findings.front().call);
-}
-
 // A number that names no rank is the same on all, under servers, too.
 TEST_CASE("steps are left out where the loader says how many batches there are") {
   for (const char* strategy : {"ddp", "{ParameterServerStrategy: {mode: sync, servers: 1}}"}) {
