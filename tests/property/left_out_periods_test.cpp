@@ -333,7 +333,7 @@ void count_case(const LongTraining& training, const cli::OneRun& run, Distributi
 
 TEST_CASE("what is left out is what would have happened") {
   Distribution distribution;
-  const bool held = holds(test_name, 60, [&] {
+  const bool held = holds(test_name, 120, [&] {
     const LongTraining training = *long_trainings();
     distribution.draw();
     const cli::OneRun run = cli::run_once(scenario_of(training.text(false)), {});

@@ -253,7 +253,7 @@ std::string fault(const LongTraining& training, bool on_gpus) {
 
 // Batches are counted, or some ranks have fewer: the others wait for them in the end.
 void perhaps_divide_otherwise(LongTraining& training) {
-  if (*rc::gen::element(true, true, true, false)) {
+  if (training.counts_batches || *rc::gen::element(true, true, true, false)) {
     return;
   }
   training.counts_batches = *rc::gen::element(true, false);
@@ -267,10 +267,7 @@ void perhaps_divide_otherwise(LongTraining& training) {
 
 // Ranks without data mirror what the others do, or each validates by itself as long as it has data.
 // Lightning 2.5 asks for signals before each batch, which nobody mirrors.
-void perhaps_join(LongTraining& training) {
-  if (training.ranks == 1 || *rc::gen::element(true, true, true, true, false)) {
-    return;
-  }
+void have_unequal_batches(LongTraining& training) {
   training.strategy =
       one_of({"{DDPStrategy: {join: true}}",
               "{DDPStrategy: {join: true, divide_by_initial_world_size: false}}", "ddp"});
@@ -358,13 +355,14 @@ rc::Gen<LongTraining> long_trainings() {
       negotiate(training);
     } else if (*rc::gen::element(true, false, false, false, false)) {
       serve(training);
+    } else if (training.ranks > 1 && *rc::gen::element(true, false, false, false)) {
+      have_unequal_batches(training);
     } else if (on_gpus && *rc::gen::element(true, false)) {
       go_through_stages(training);
     } else if (on_gpus && *rc::gen::element(true, true, false)) {
       count_steps(training);
     }
     perhaps_divide_otherwise(training);
-    perhaps_join(training);
     if (*rc::gen::element(true, false, false) && training.more.empty()) {
       training.more = "lr_scheduler: " + schedulers() + "\n";
     }

@@ -15,6 +15,9 @@ bool is_of_checkpoint(const Journal& journal, const Row& row) {
   return site != nullptr && site->description.find("heckpoint") != std::string::npos;
 }
 
+// Work of the thread itself is issued when it has been done.
+Time begin_of(const Completion& done) { return std::min(done.issue, done.start); }
+
 class EdgeCollector {
  public:
   EdgeCollector(const Journal& journal, int32_t as, const std::vector<LeftOutStretch>& seen_by)
@@ -62,7 +65,7 @@ class EdgeCollector {
   void add_before(const Repeated& op, const RowRepeats::Entry& entry, Time by, Time begin) {
     for (int64_t turn = 0; turn < entry.periods; ++turn) {
       const Time later = by + entry.first + entry.period * turn;
-      if (op.done.issue + later >= begin) {
+      if (begin_of(op.done) + later >= begin) {
         break;
       }
       if (entry.has_row) {
@@ -83,7 +86,7 @@ class EdgeCollector {
         break;
       }
       const bool is_behind = op.done.finish + later > seen.end();
-      if (entry.has_row && is_behind && op.done.issue + later >= seen.begin) {
+      if (entry.has_row && is_behind && begin_of(op.done) + later >= seen.begin) {
         add_operation(op.done, op.what, later);
       }
       for (size_t inner = entry.first_inner; inner < entry.end_inner; ++inner) {
