@@ -1,6 +1,7 @@
 // Whatever is sharded, and however: the parameters are those of ddp, and both worlds do the same.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -95,10 +96,15 @@ ShardedCase under_ddp(ShardedCase training) {
 // round; the order of a few dozen additions then matters, but no more than that.
 void expect_near(double ours, double theirs) {
   constexpr double relative = 1e-4;
-  RC_ASSERT(std::isfinite(ours) == std::isfinite(theirs));
-  if (std::isfinite(theirs)) {
-    RC_ASSERT(std::abs(ours - theirs) <= relative * (1 + std::abs(theirs)));
-  }
+  RC_ASSERT(std::abs(ours - theirs) <= relative * (1 + std::abs(theirs)));
+}
+
+// Which values a training that diverges overflows first is a matter of rounding.
+bool diverges(const std::vector<std::vector<double>>& parameters) {
+  constexpr double large = 1e30;
+  return std::ranges::any_of(parameters, [](const std::vector<double>& values) {
+    return std::ranges::any_of(values, [](double value) { return !(std::abs(value) <= large); });
+  });
 }
 
 }  // namespace
@@ -112,6 +118,11 @@ TEST_CASE("a sharded training ends with the parameters of ddp") {
     distribution.count(kind_of(training));
     const std::vector<std::vector<double>> ours = parameters_of(training);
     const std::vector<std::vector<double>> theirs = parameters_of(under_ddp(training));
+    if (diverges(theirs)) {
+      distribution.count("diverges");
+      RC_ASSERT(diverges(ours));
+      return;
+    }
     const bool is_exact = !training.adam && training.steps == 1 && training.ranks != 3;
     for (size_t parameter = 0; parameter < theirs.size(); ++parameter) {
       for (size_t element = 0; element < theirs[parameter].size(); ++element) {
@@ -129,6 +140,7 @@ TEST_CASE("a sharded training ends with the parameters of ddp") {
   });
   distribution.print(equality);
   CHECK(held);
+  CHECK(distribution.share("diverges") < 0.2);
 }
 
 namespace {
