@@ -102,6 +102,19 @@ class Journal {
   ByRank<std::vector<std::vector<RepeatedRows>>> repeated_beside;
   /// The entries of a lane.
   std::span<const RepeatedRows> repeated_on(int32_t rank, int32_t lane) const;
+  /// Whether some lane has such a row. Rows that lanes share are looked at once.
+  template <class Wanted>
+  bool has_row(const Wanted& wanted) const {
+    std::unordered_set<const Chunk*> visited;
+    for (const int32_t rank : own_ranks()) {
+      for (int32_t number = 0; number < lanes(rank); ++number) {
+        if (lane(rank, number).has_row(wanted, visited)) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
   /// An operation in the lane of `rank`, which may be that of another rank with neighbours of its
   /// own: with the neighbour that `rank` names. After name_own_groups().
   Row meant_by(int32_t rank, Row row) const;

@@ -166,12 +166,17 @@ Row LaneJournal::row(int64_t index) const {
       bytes_of(*rows_[static_cast<size_t>(index / chunk_rows)]))[index % chunk_rows];
 }
 
-void LaneJournal::for_each(const std::function<void(const Row&)>& visit) const {
+void LaneJournal::for_each_chunk(const std::function<void(std::span<const Row>)>& visit,
+                                 std::unordered_set<const Chunk*>* visited) const {
   for (int64_t first = 0; first < size_; first += chunk_rows) {
+    const std::shared_ptr<Chunk>& rows = rows_[static_cast<size_t>(first / chunk_rows)];
+    if (visited != nullptr && !visited->insert(rows.get()).second) {
+      continue;
+    }
     // Held: what `visit` asks for may push it out of memory.
-    const auto chunk = bytes_of(*rows_[static_cast<size_t>(first / chunk_rows)]);
-    const Row* rows = elements_of<Row>(chunk);
-    std::for_each(rows, rows + std::min<int64_t>(chunk_rows, size_ - first), visit);
+    const auto chunk = bytes_of(*rows);
+    const int64_t count = std::min<int64_t>(chunk_rows, size_ - first);
+    visit({elements_of<Row>(chunk), static_cast<size_t>(count)});
   }
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "model/core/failure.hpp"
@@ -88,13 +90,34 @@ class LaneJournal {
   RowLists lists_of(const Row& row) const;
   /// Pending when the world never said what became of it.
   Completion completion(uint32_t sequence) const;
+  /// Whether there is such a row, but for chunks of rows that were `visited`, which others share.
+  /// Adds its own.
+  template <class Wanted>
+  bool has_row(const Wanted& wanted, std::unordered_set<const Chunk*>& visited) const {
+    bool found = false;
+    for_each_chunk(
+        [&](std::span<const Row> rows) {
+          found = found || std::any_of(rows.begin(), rows.end(), wanted);
+        },
+        &visited);
+    return found;
+  }
   /// Calls `visit` for each row in order; loads each spilled chunk once.
-  void for_each(const std::function<void(const Row&)>& visit) const;
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for_each_chunk([&visit](std::span<const Row> rows) {
+      for (const Row& row : rows) {
+        visit(row);
+      }
+    });
+  }
 
  private:
   friend class RowCursor;
   using Chunks = std::vector<std::unique_ptr<Chunk>>;
 
+  void for_each_chunk(const std::function<void(std::span<const Row>)>& visit,
+                      std::unordered_set<const Chunk*>* visited = nullptr) const;
   void make_room_for_row();
   void close_rows();
   void own_last_rows();

@@ -33,17 +33,7 @@ bool is_concerned(const Row& row) {
 }
 
 // Most runs have neither messages nor all_to_all and need no table.
-bool has_parts(const Journal& journal) {
-  bool found = false;
-  for (const int32_t rank : journal.own_ranks()) {
-    for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
-      journal.lane(rank, lane).for_each([&found](const Row& row) {
-        found = found || is_concerned(row);
-      });
-    }
-  }
-  return found;
-}
+bool has_parts(const Journal& journal) { return journal.has_row(is_concerned); }
 
 std::optional<Misfit> message_misfit(const OperationTable& table, size_t send) {
   const size_t receive = table.partner(send);

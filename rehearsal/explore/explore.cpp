@@ -266,26 +266,15 @@ class Explorer {
     }
   }
 
-  template <class Wanted>
-  static bool has_row(const Journal& journal, const Wanted& wanted) {
-    bool found = false;
-    for (const int32_t rank : journal.own_ranks()) {
-      for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
-        journal.lane(rank, lane).for_each([&](const Row& row) { found = found || wanted(row); });
-      }
-    }
-    return found;
-  }
-
   static bool waits_for_any(const Journal& journal) {
-    return has_row(journal, [](const Row& row) {
+    return journal.has_row([](const Row& row) {
       return row.row == RowKind::op && row.kind == OpKind::recv && row.peer == any_rank;
     });
   }
 
   // A server among several workers. Which one is first follows from times.
   static bool takes_whatever_comes_first(const Journal& journal) {
-    return has_row(journal, [](const Row& row) {
+    return journal.has_row([](const Row& row) {
       return row.row == RowKind::choice && row.bytes > 1 &&
              static_cast<ChoiceKind>(row.tag) == ChoiceKind::settle_any;
     });
