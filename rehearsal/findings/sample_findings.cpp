@@ -150,6 +150,10 @@ std::vector<Finding> sample_findings(const OneRun& run) {
   if (samples && divides_in_new_orders(run, *samples)) {
     return findings;
   }
+  const LoaderSpec* const loader = loader_of(run, "train");
+  if (loader != nullptr && loader->batches) {
+    return findings;  // batches that are counted hold samples that are numbered in order
+  }
   // Divided in the first, and in a different order in the second: listing all would take long.
   const StageSamples trained = samples_taken(run, "train", 2);
   if (samples) {
