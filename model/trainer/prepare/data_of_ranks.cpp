@@ -1,22 +1,16 @@
 #include "model/trainer/prepare/data_of_ranks.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "model/trainer/loop/loader_calls.hpp"
+#include "model/trainer/loop/repeated_loop.hpp"
 #include "model/trainer/prepare/rank_differences.hpp"
 
 namespace lockstep {
 
 namespace {
-
-const TrainerSettings::Limit& limit_of(const TrainerSettings& settings, LoaderRole role) {
-  switch (role) {
-    case LoaderRole::train: return settings.limit_train;
-    case LoaderRole::evaluate: break;
-    case LoaderRole::predict: return settings.limit_predict;
-  }
-  return settings.limit_validation;
-}
 
 std::optional<int64_t> integer_at(const Expression& expression, const Place& place) {
   if (expression.uses_random() || expression.uses_unknown()) {
@@ -45,12 +39,6 @@ bool find_own(const LoaderSettings& loader, const Place& place, OwnBatches& own)
 
 }  // namespace
 
-bool DataOfRanks::are_equal_batches() const {
-  const auto first = std::ranges::find_if(batches, [](int64_t number) { return number != none; });
-  return std::all_of(first, batches.end(),
-                     [&](int64_t number) { return number == none || number == *first; });
-}
-
 std::optional<DataOfRanks> data_of_ranks(const TrainingProgram& program,
                                          const LoaderSettings& loader, LoaderRole role,
                                          const RunOptions& options) {
@@ -59,8 +47,8 @@ std::optional<DataOfRanks> data_of_ranks(const TrainingProgram& program,
     const Place place = place_of(options, rank);
     const TrainerMembership membership = program.membership(place);
     if (!membership.runs_trainer) {
-      data.batches.push_back(DataOfRanks::none);
-      data.samples.push_back(0);
+      data.batches.emplace_back();
+      data.samples.emplace_back();
       continue;
     }
     OwnBatches own;
@@ -68,10 +56,32 @@ std::optional<DataOfRanks> data_of_ranks(const TrainingProgram& program,
       return std::nullopt;
     }
     const RankBatches batches(loader, policy_of(program, membership, role), 0, own);
-    data.batches.push_back(limit_of(program.trainer, role).of(batches.size()));
-    data.samples.push_back(batches.samples_of(data.batches.back()));
+    data.batches.emplace_back(batches.size());
+    data.samples.emplace_back(batches.samples_of(batches.size()));
   }
   return data;
+}
+
+TrainBatches train_batches(const TrainingProgram& program, const RunOptions& options) {
+  TrainBatches result;
+  for (const LoaderSettings& loader : program.train) {
+    if (batches_in_step(loader) || options.world_size == 1) {
+      continue;
+    }
+    const auto data = data_of_ranks(program, loader, LoaderRole::train, options);
+    if (!data) {
+      return {.are_known = false};
+    }
+    std::vector<int64_t> taken;
+    int64_t last = 0;
+    for (const std::optional<int64_t>& batches : data->batches) {
+      last = batches ? program.trainer.limit_train.of(*batches) : last;
+      taken.push_back(last);
+    }
+    const bool are_equal = std::ranges::adjacent_find(taken, std::not_equal_to()) == taken.end();
+    result.by_rank = are_equal ? std::move(result.by_rank) : std::move(taken);
+  }
+  return result;
 }
 
 }  // namespace lockstep

@@ -9,19 +9,26 @@
 
 namespace lockstep {
 
-/// How much of a data loader each rank gets in an epoch, as far as that is known before the run.
+/// How much of a data loader each rank gets in an epoch, by rank; nothing where it runs no trainer.
+/// Limits of the Trainer are left out.
 struct DataOfRanks {
-  std::vector<int64_t> batches;  ///< by rank; none where it runs no trainer
-  std::vector<int64_t> samples;  ///< by rank, of these batches
-  static constexpr int64_t none = -1;
-
-  /// Of ranks that have some.
-  bool are_equal_batches() const;
+  std::vector<std::optional<int64_t>> batches;
+  std::vector<std::optional<int64_t>> samples;
 };
 
-/// Nothing where an expression of the loader names what is not known, or gives no legal number.
+/// Nothing where an expression of the loader names what is not known before the run, or gives no
+/// legal number.
 std::optional<DataOfRanks> data_of_ranks(const TrainingProgram& program,
                                          const LoaderSettings& loader, LoaderRole role,
                                          const RunOptions& options);
+
+/// How many batches of training each rank takes in an epoch, as far as that is known before the
+/// run.
+struct TrainBatches {
+  bool are_known = true;
+  /// By rank; empty: as many on each. Where a rank runs no trainer: those of another.
+  std::vector<int64_t> by_rank{};
+};
+TrainBatches train_batches(const TrainingProgram& program, const RunOptions& options);
 
 }  // namespace lockstep

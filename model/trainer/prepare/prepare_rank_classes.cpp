@@ -13,7 +13,6 @@
 #include "model/cluster/presets.hpp"
 #include "model/expression/evaluate.hpp"
 #include "model/scenario/expressions_of.hpp"
-#include "model/trainer/loop/repeated_loop.hpp"
 #include "model/trainer/prepare/alike_units.hpp"
 #include "model/trainer/prepare/data_of_ranks.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
@@ -109,7 +108,7 @@ class RankKinds {
   const RankDifferences& differences_;
   const SaidOfRanks& said_;
   std::vector<DistinctValues> values_;  ///< by expression
-  Numbers<int64_t> samples_;
+  Numbers<std::optional<int64_t>> samples_;
   Numbers<What> known_;
 };
 
@@ -264,19 +263,6 @@ bool add_data(const TrainingProgram& program, const RunOptions& options,
   return true;
 }
 
-// Nothing where ranks get as many.
-std::vector<int64_t> batches_by_rank(const TrainingProgram& program, const RunOptions& options) {
-  for (const LoaderSettings& loader : program.train) {
-    const auto data = batches_in_step(loader)
-                          ? std::nullopt
-                          : data_of_ranks(program, loader, LoaderRole::train, options);
-    if (data && !data->are_equal_batches()) {
-      return data->batches;
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparation,
@@ -305,7 +291,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   }
   const std::unique_ptr<Strategy> strategy = entry.make(program.plan, program.strategy_arguments);
   const RanksOfRun ranks{options.world_size, per_node, program.disk.count() > 0,
-                         batches_by_rank(program, options)};
+                         train_batches(program, options).by_rank};
   said.kinds = strategy->kinds_of_ranks(ranks);
   said.neighbourhoods = strategy->neighbourhoods_of_ranks(ranks);
   said.ranks_per_host_link = devices_per_host_link(*preparation.scenario);

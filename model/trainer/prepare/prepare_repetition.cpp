@@ -252,21 +252,6 @@ bool values_decide(const TrainingProgram& program) {
 
 namespace {
 
-// Those whose batches have ended go on to another epoch than the others, whose calls theirs then
-// meet. Nothing where how many they have is not known before the run.
-std::optional<bool> are_in_step(const TrainingProgram& program, const RunOptions& options) {
-  for (const LoaderSettings& loader : program.train) {
-    if (batches_in_step(loader) || options.world_size == 1) {
-      continue;
-    }
-    const auto data = data_of_ranks(program, loader, LoaderRole::train, options);
-    if (!data || !data->are_equal_batches()) {
-      return data ? std::optional(false) : std::nullopt;
-    }
-  }
-  return true;
-}
-
 // By their numbers, or those of steps and batches: ranks in different epochs have different ones.
 bool epochs_matter(const TrainingProgram& program, const Repetition& repetition) {
   return !repetition.counted.empty() || logs_rows(program) || save_every(program) > 0 ||
@@ -276,13 +261,13 @@ bool epochs_matter(const TrainingProgram& program, const Repetition& repetition)
 
 Repetition repetition_of(const TrainingProgram& program, const RunOptions& options) {
   Repetition repetition;
-  const std::optional<bool> in_step = are_in_step(program, options);
+  const TrainBatches batches = train_batches(program, options);
   const std::optional<VerifySpec>& verify = program.scenario->verify;
   if (verify && value_or(verify->all_steps, false)) {
     repetition.why_not = "`verify.all_steps` is true";
   } else if (program.plan.numerics) {
     repetition.why_not = "values are computed";
-  } else if (!in_step) {
+  } else if (!batches.are_known) {
     repetition.why_not = "how many batches ranks have is not known before the run";
   } else {
     repetition.why_not = monitoring_scheduler(program, SchedulerInterval::step);
@@ -293,7 +278,8 @@ Repetition repetition_of(const TrainingProgram& program, const RunOptions& optio
   if (repetition.why_not.empty() && program.scenario->program) {
     repetition.why_not = varying_statement(program, repetition);
   }
-  repetition.ranks_are_in_step = in_step.value_or(false);
+  // Else those whose batches have ended go on to another epoch than the others.
+  repetition.ranks_are_in_step = batches.are_known && batches.by_rank.empty();
   repetition.epochs_matter = !repetition.ranks_are_in_step && epochs_matter(program, repetition);
   repetition.batches = repetition.why_not.empty();
   repetition.logs = program.scenario->program && logs_alike(program);

@@ -112,6 +112,32 @@ TEST_CASE("ranks that get as many samples of a sampler that repeats none do the 
       "ranks 0-4 run a training batch that ranks 5-63 do not have"));
 }
 
+// Of 645 samples ranks 0 to 4 test eleven, whatever limits validation.
+TEST_CASE("ranks that get as many samples of a test do the same") {
+  const auto with = [](bool everything) {
+    return predicted(fmt::format(
+        "version: 1\ncluster: {{preset: dgx-a100, nodes: 8}}\n"
+        "model: {{input: [6], layers: [{{Linear: [6, 3]}}], loss: MSELoss}}\n"
+        "data: {{train: {{samples: 640, batch_size: 1}}, test: {{samples: 645, batch_size: 1, "
+        "sampler: unrepeated}}}}\n"
+        "trainer: {{accelerator: gpu, num_nodes: 8, devices: 8, strategy: ddp, max_epochs: 1, "
+        "limit_val_batches: 0}}\n"
+        "program: {{main: [fit, test], test_step: [forward, {{kernel: 1 ms}}]}}\n"
+        "verify: {{numerics: false, all_ranks: {}}}\n",
+        everything));
+  };
+  const Rehearsal some = with(false);
+  const Rehearsal all = with(true);
+  CHECK(some.results.prediction.simulated_ranks < 32);
+  REQUIRE(all.results.prediction.simulated_ranks == 64);
+  CHECK(some.run.result.total_time == all.run.result.total_time);
+  for (size_t rank = 0; rank < 64; ++rank) {
+    CAPTURE(rank);
+    CHECK(some.run.preparation.log->ranks[rank].samples.back().samples.size() ==
+          (rank < 5 ? 11 : 10));
+  }
+}
+
 // Whose model all take in the end is the highest rank of those that joined last: rank 63, or 62.
 TEST_CASE("ranks that join at the same time do the same, but for the highest") {
   for (const char* batches : {"10 - (rank % 2)", "10 - (rank % 2 == 0)"}) {
