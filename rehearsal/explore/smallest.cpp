@@ -28,6 +28,13 @@ void add_below(std::vector<Setting>& candidates, const std::string& name, int64_
   }
 }
 
+// Every scenario has a loader for validation; without a step or data of its own nothing uses it.
+bool validates(const Scenario& scenario, const OneRun& run) {
+  const LoaderSpec* const loader = loader_of(run, "validation");
+  return (loader != nullptr && loader->place.line > 0) ||
+         (scenario.program && scenario.program->find("validation_step") != nullptr);
+}
+
 void add_samples(std::vector<Setting>& candidates, const OneRun& run, const char* stage,
                  const std::string& section) {
   if (const auto samples = samples_of_stage(run, stage)) {
@@ -53,7 +60,9 @@ std::vector<Setting> candidates_of(const Rehearsal& rehearsal) {
   }
   add_below(candidates, "trainer.max_epochs", value_or(trainer.max_epochs, int64_t{1}), 1);
   add_samples(candidates, rehearsal.run, "train", "train");
-  add_samples(candidates, rehearsal.run, "validation", "val");
+  if (validates(scenario, rehearsal.run)) {
+    add_samples(candidates, rehearsal.run, "validation", "val");
+  }
   return candidates;
 }
 
