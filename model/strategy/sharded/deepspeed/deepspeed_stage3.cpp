@@ -137,6 +137,7 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
   }
   master_->allocate(rank, rank.id(), variant);
   reduction_.emplace(replica_, *master_, options_);
+  reduction_->allocate(rank);
 }
 
 // Modules

@@ -31,10 +31,10 @@ void PartitionReduction::begin(Rank& rank, bool synchronise) {
   synchronises_ = synchronise;
   bucket_.clear();
   bucket_filled_ = 0;
+  filling_ = 0;
   const size_t count = options_.overlap_comm ? 2 : 1;
   while (reduces() && options_.contiguous_gradients && memory_.size() < count) {
-    memory_.push_back(rank.allocate(Purpose::communication, replica_->plan().parameter_dtype,
-                                    options_.bucket_elements));
+    memory_.push_back(GradientBucket::allocate(rank, *replica_, options_.bucket_elements));
   }
 }
 
@@ -54,6 +54,9 @@ void PartitionReduction::add(Rank& rank, size_t parameter) {
   const int64_t elements = replica_->parameters()[parameter].tensor.value.elements;
   if (!bucket_.empty() && bucket_filled_ + elements > options_.bucket_elements) {
     reduce_bucket(rank);
+  }
+  if (options_.contiguous_gradients && elements <= options_.bucket_elements) {
+    memory_[filling_].take(rank, *replica_, parameter, bucket_filled_);
   }
   bucket_.push_back(parameter);
   bucket_filled_ += elements;
@@ -123,6 +126,14 @@ void PartitionReduction::reduce_bucket(Rank& rank) {
   }
   bucket_.clear();
   bucket_filled_ = 0;
+  filling_ = memory_.empty() ? 0 : (filling_ + 1) % memory_.size();
+}
+
+// The bucket as it is travels from where it lies, unless in another type.
+bool PartitionReduction::travels_in_place() const {
+  const DType own = replica_->plan().parameter_dtype;
+  return options_.call == PartitionReductionOptions::Call::all_reduce && !memory_.empty() &&
+         options_.communicated.value_or(own) == own && bucket_filled_ <= options_.bucket_elements;
 }
 
 void PartitionReduction::reduce_parts(Rank& rank, const std::vector<Part>& parts) {
@@ -136,10 +147,14 @@ void PartitionReduction::reduce_parts(Rank& rank, const std::vector<Part>& parts
   }
   const DType own = replica_->plan().parameter_dtype;
   const DType travels_as = options_.communicated.value_or(own);
-  const Slice packed = rank.allocate(Purpose::communication, travels_as, elements);
+  const bool in_place = travels_in_place();
+  const Slice packed = in_place ? memory_[filling_].part(0, elements)
+                                : rank.allocate(Purpose::communication, travels_as, elements);
   const std::vector<Slice> to = parts_of(packed, from);
   const double factor = options_.division.before_sum(rank.world_size());
-  if (travels_as == own) {
+  if (in_place) {
+    elementwise(rank, Kernel::scale, {}, {packed}, factor, {compute_stream, {}, site});
+  } else if (travels_as == own) {
     elementwise(rank, Kernel::scale, from, to, factor, {compute_stream, {}, site});
   } else {
     elementwise(rank, Kernel::cast, from, to, 0, {compute_stream, {}, site});
@@ -152,7 +167,7 @@ void PartitionReduction::reduce_parts(Rank& rank, const std::vector<Part>& parts
                  ? rank.reduce(world_group, packed, Reduction::sum, parts.front().owner, options)
                  : rank.all_reduce(world_group, packed, Reduction::sum, options);
   exchanged_bytes_.push_back(packed.bytes());
-  UnderWay call{packed, {}, {}, reduced_};
+  UnderWay call{packed, !in_place, {}, {}, reduced_};
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].owner == partition_->index()) {
       call.own_parts.push_back(to[i]);
@@ -184,7 +199,9 @@ void PartitionReduction::take(Rank& rank, const UnderWay& call) {
       rank.release(each);
     }
   }
-  rank.release(call.packed);
+  if (call.owns_packed) {
+    rank.release(call.packed);
+  }
 }
 
 Program PartitionReduction::finish(Rank& rank) {
@@ -205,8 +222,8 @@ Program PartitionReduction::finish(Rank& rank) {
   for (const UnderWay& call : std::exchange(under_way_, {})) {
     take(rank, call);
   }
-  for (const Slice& memory : std::exchange(memory_, {})) {
-    rank.release(memory);
+  for (const GradientBucket& memory : std::exchange(memory_, {})) {
+    memory.release(rank);
   }
 }
 

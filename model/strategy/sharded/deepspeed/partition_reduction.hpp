@@ -5,6 +5,7 @@
 
 #include "model/strategy/exchange/gradient_exchange.hpp"
 #include "model/strategy/sharded/deepspeed/engine_division.hpp"
+#include "model/strategy/sharded/deepspeed/gradient_bucket.hpp"
 #include "model/strategy/sharded/deepspeed/master_partition.hpp"
 
 namespace lockstep {
@@ -57,6 +58,7 @@ class PartitionReduction final : public GradientExchange {
   /// A call under way, whose result this rank has not taken yet.
   struct UnderWay {
     Slice packed;
+    bool owns_packed = true;  ///< else it lies in a bucket
     std::vector<Slice> own_parts;
     std::vector<int64_t> positions;
     Ticket reduced;
@@ -66,6 +68,7 @@ class PartitionReduction final : public GradientExchange {
   void add(Rank& rank, size_t parameter);
   void reduce_bucket(Rank& rank);
   std::vector<std::vector<Part>> calls_of(const std::vector<size_t>& parameters) const;
+  bool travels_in_place() const;
   void reduce_parts(Rank& rank, const std::vector<Part>& parts);
   void take(Rank& rank, const UnderWay& call);
 
@@ -76,7 +79,8 @@ class PartitionReduction final : public GradientExchange {
   bool synchronises_ = true;
   std::vector<size_t> bucket_;  ///< parameters in it
   int64_t bucket_filled_ = 0;
-  std::vector<Slice> memory_;  ///< of the buckets, during a backward
+  std::vector<GradientBucket> memory_;  ///< during a backward
+  size_t filling_ = 0;                  ///< which of these
   std::vector<UnderWay> under_way_;
   Ticket reduced_{};  ///< the last call
   std::vector<Bytes> exchanged_bytes_;

@@ -20,13 +20,15 @@ ShardReduction::ShardReduction(Replica& replica, MasterPartition& partition,
   }
 }
 
-void ShardReduction::begin(Rank& rank, bool synchronise) {
+void ShardReduction::begin(Rank&, bool synchronise) {
   partition_->note_boundary(synchronise);
   bucket_.clear();
   bucket_filled_ = 0;
-  if (options_.contiguous_gradients && memory_.buffer == no_buffer) {
-    memory_ = rank.allocate(Purpose::communication, replica_->plan().parameter_dtype,
-                            options_.reduce_bucket_size);
+}
+
+void ShardReduction::allocate(Rank& rank) {
+  if (options_.contiguous_gradients) {
+    memory_ = GradientBucket::allocate(rank, *replica_, options_.reduce_bucket_size);
   }
 }
 
@@ -42,6 +44,9 @@ void ShardReduction::gradient_ready(Rank& rank, size_t parameter) {
   const int64_t elements = replica_->parameters()[parameter].tensor.gradient.elements;
   if (!bucket_.empty() && bucket_filled_ + elements > options_.reduce_bucket_size) {
     reduce_bucket(rank);
+  }
+  if (options_.contiguous_gradients && bucket_filled_ + elements <= options_.reduce_bucket_size) {
+    memory_.take(rank, *replica_, parameter, bucket_filled_);
   }
   bucket_.push_back(parameter);
   bucket_filled_ += elements;
@@ -147,9 +152,6 @@ Program ShardReduction::finish(Rank& rank) {
   }
   for (const UnderWay& call : std::exchange(under_way_, {})) {
     take(rank, call);
-  }
-  if (memory_.buffer != no_buffer) {
-    rank.release(std::exchange(memory_, Slice{}));
   }
   co_return;
 }

@@ -5,6 +5,7 @@
 
 #include "model/strategy/exchange/gradient_exchange.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_options.hpp"
+#include "model/strategy/sharded/deepspeed/gradient_bucket.hpp"
 #include "model/strategy/sharded/deepspeed/master_partition.hpp"
 
 namespace lockstep {
@@ -15,6 +16,8 @@ class ShardReduction final : public GradientExchange {
  public:
   ShardReduction(Replica& replica, MasterPartition& partition, const DeepSpeedOptions& options);
 
+  /// The bucket, which stays for good.
+  void allocate(Rank& rank);
   void begin(Rank& rank, bool synchronise) override;
   void gradients_ready(Rank& rank, size_t layer, Ticket done) override;
   Program finish(Rank& rank) override;
@@ -43,7 +46,7 @@ class ShardReduction final : public GradientExchange {
   std::map<size_t, int64_t> position_of_;  ///< by parameter, in the partition
   std::vector<size_t> bucket_;
   int64_t bucket_filled_ = 0;
-  Slice memory_;  ///< of the bucket, during a backward
+  GradientBucket memory_;
   std::vector<UnderWay> under_way_;
   Ticket reduced_{};
   std::vector<Bytes> exchanged_bytes_;
