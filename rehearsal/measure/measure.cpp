@@ -84,22 +84,37 @@ SteadySpan span_of(const StepSequence& sequence, const std::vector<int64_t>& sam
   return span;
 }
 
+bool is_of_layer(const Row& row) {
+  return row.row == RowKind::op && row.kind == OpKind::compute &&
+         (row.kernel == Kernel::layer_forward || row.kernel == Kernel::layer_backward);
+}
+
 // Of forward and backward in these rows, each range as often as it is named. A kernel's row keeps
 // its work.
 int64_t flops_of_rows(const LaneJournal& lane, const std::vector<RowRange>& ranges) {
   int64_t flops = 0;
   int64_t index = 0;
   lane.for_each([&](const Row& row) {
-    const bool of_layer =
-        row.row == RowKind::op && row.kind == OpKind::compute &&
-        (row.kernel == Kernel::layer_forward || row.kernel == Kernel::layer_backward);
     const auto has_row = [index](const RowRange& rows) {
       return rows.begin <= index && index < rows.end;
     };
-    flops += of_layer ? row.bytes * std::ranges::count_if(ranges, has_row) : 0;
+    flops += is_of_layer(row) ? row.bytes * std::ranges::count_if(ranges, has_row) : 0;
     ++index;
   });
   return flops;
+}
+
+// In which layers compute most: a strategy may cast them to another type than the Trainer does.
+DType type_of_layers(const Journal& journal, DType otherwise) {
+  std::map<DType, int64_t> flops;
+  journal.lane(0, 0).for_each([&](const Row& row) {
+    if (is_of_layer(row)) {
+      flops[row.dtype] += row.bytes;
+    }
+  });
+  const auto most = std::ranges::max_element(
+      flops, [](const auto& left, const auto& right) { return left.second < right.second; });
+  return most == flops.end() ? otherwise : most->first;
 }
 
 // On all ranks.
@@ -190,8 +205,8 @@ void rate(const OneRun& run, const AllSteps& all, const SteadySpan& span, Result
     prediction.tokens_per_s = *prediction.samples_per_s * static_cast<double>(network->input[0]);
   }
   const DeviceModel& device = run.machine.cluster.node.device;
-  const double peak =
-      static_cast<double>(device.speed(run.preparation.plan.activation_dtype).peak.count());
+  const DType type = type_of_layers(*run.result.journal, run.preparation.plan.activation_dtype);
+  const auto peak = static_cast<double>(device.speed(type).peak.count());
   if (peak > 0) {
     const double used = needed_flops(run, all, span) * pace /
                         (span_s * peak * static_cast<double>(results.devices));
