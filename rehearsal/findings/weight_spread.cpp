@@ -83,8 +83,10 @@ std::string weight_spread_text(const OneRun& run) {
     text += over_time_text(run.weight_spreads, spread->apart, parameter_names(run)) + "\n";
   }
   if (const std::optional<double> error = compression_error(run)) {
-    text +=
-        fmt::format("compression: no number that was sent changed by more than {:.3g}\n", *error);
+    text += std::isnan(*error)
+                ? "compression: some chunk held an infinite number or a NaN, and arrived as NaN\n"
+                : fmt::format("compression: no number that was sent changed by more than {:.3g}\n",
+                              *error);
   }
   return text;
 }

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <string>
@@ -49,8 +50,10 @@ ServerMode mode_of(const StrategyArgumentReader& read) {
     }
     names.push_back(row.name);
   }
-  throw ArgumentProblem("ParameterServerStrategy has no mode `" + name + "`", "mode",
-                        did_you_mean(name, names));
+  const std::string close = did_you_mean(name, names);
+  throw ArgumentProblem(
+      "ParameterServerStrategy has no mode `" + name + "`", "mode",
+      close.empty() ? fmt::format("its modes are {}", fmt::join(names, ", ")) : close);
 }
 
 // An argument of one mode, in others an error: it would change nothing.

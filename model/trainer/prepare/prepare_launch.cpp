@@ -315,9 +315,13 @@ void prepare_launcher(Preparation& preparation) {
 void note_without_restarts(Preparation& preparation) {
   const std::optional<ClusterSpec>& cluster = preparation.scenario->cluster;
   const std::optional<Object>& launcher = preparation.scenario->launcher;
-  const bool restarts = launcher && launcher->name == "torchrun" &&
-                        whole(*launcher, "max_restarts", 0) > 0;  // also where it would not start
-  if (!cluster || restarts) {
+  const bool is_torchrun = launcher && launcher->name == "torchrun";
+  const bool restarts = is_torchrun && whole(*launcher, "max_restarts", 0) > 0;
+  // Of a range of nodes those that come later make the others start again.
+  const PlainValue* const nodes = is_torchrun ? launcher->find("nnodes") : nullptr;
+  const bool may_be_range = nodes != nullptr && nodes->get_if<int64_t>() == nullptr;
+  const bool is_wrong = is_torchrun && whole(*launcher, "max_restarts", 0) < 0;
+  if (!cluster || restarts || may_be_range || is_wrong) {
     return;
   }
   const auto tell = [&](const auto& given, const char* key) {

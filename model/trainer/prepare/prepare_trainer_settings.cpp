@@ -137,6 +137,13 @@ void check_accumulation(Preparation& preparation, const TrainerSpec& trainer) {
     return;
   }
   const bool takes_map = preparation.placement.lightning < v2_0;
+  if (takes_map && preparation.placement.strategy.is_horovod) {  // strategies/horovod.py, setup
+    add_problem(preparation, Kind::refused, given->place,
+                "MisconfigurationException: Horovod currently does not support different "
+                "`accumulate_grad_batches` at different epochs.",
+                "write one number: accumulate_grad_batches: 4", refused_code);
+    return;
+  }
   add_problem(preparation, Kind::unsupported, given->place,
               takes_map ? "`accumulate_grad_batches` by epoch is not modelled yet"
                         : "from Lightning 2.0 on `accumulate_grad_batches` takes an int; by epoch "

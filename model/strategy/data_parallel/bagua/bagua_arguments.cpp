@@ -129,9 +129,12 @@ bool shifts_one(const StrategyArgumentReader& read, const AlgorithmRow& row) {
   const bool may_shift = row.algorithm == BaguaAlgorithm::decentralized;
   if (mode != "all" && (mode != "shift_one" || !may_shift)) {
     const Names known = may_shift ? Names{"all", "shift_one"} : Names{"all"};
+    const std::string close = did_you_mean(mode, known);
+    const std::string modes =
+        may_shift ? "its modes are all and shift_one" : "its only mode is all";
     throw RefusedArgument(
         "the algorithm " + std::string(row.name) + " has no peer_selection_mode `" + mode + "`",
-        "peer_selection_mode", may_shift ? did_you_mean(mode, known) : "its only mode is all");
+        "peer_selection_mode", may_shift && !close.empty() ? close : modes);
   }
   return mode == "shift_one";
 }

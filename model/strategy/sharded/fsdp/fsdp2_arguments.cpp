@@ -97,7 +97,7 @@ std::vector<std::pair<std::string, std::string>> without_effect(
   const auto sizes = possible_sizes(arguments, plan.world_size, plan.node_ranks);
   if (arguments.has(fully_shard_modules)) {
     const WrapPolicy policy = wrap_classes(arguments.texts(fully_shard_modules));
-    if (std::string why = why_nothing_wrapped(policy, *plan.network, fully_shard_modules);
+    if (std::string why = what_wraps_nothing(policy, *plan.network, fully_shard_modules);
         !why.empty()) {
       found.emplace_back(fully_shard_modules, std::move(why));
     }

@@ -361,7 +361,7 @@ StrategyEntry fully_sharded_data_parallel() {
     const std::string policy = "auto_wrap_policy";
     if (names_policy(arguments, policy)) {
       std::string why =
-          why_nothing_wrapped(wrap_policy(with_named_objects(arguments)), *plan.network, policy);
+          what_wraps_nothing(wrap_policy(with_named_objects(arguments)), *plan.network, policy);
       if (!why.empty()) {
         found.emplace_back(policy, std::move(why));
       }

@@ -166,10 +166,17 @@ WrapPolicy wrap_policy(const StrategyArguments& arguments) {
   return policy;
 }
 
-std::string why_nothing_wrapped(const WrapPolicy& policy, const Network& network,
+std::string what_wraps_nothing(const WrapPolicy& policy, const Network& network,
                                 const std::string& name) {
   if (!wrapped_modules(network, policy).empty()) {
-    return "";
+    const std::vector<std::string> known = module_classes(network);
+    const auto absent = std::ranges::find_if(policy.classes, [&](const std::string& class_name) {
+      return std::ranges::find(known, class_name) == known.end();
+    });
+    return absent == policy.classes.end()
+               ? ""
+               : fmt::format("`{}`: no module of this model is a {}; it has {}", name, *absent,
+                             fmt::join(known, ", "));
   }
   const std::string one_unit = "the whole model is one unit, gathered at once";
   if (policy.repeated_blocks) {
@@ -193,11 +200,16 @@ void refuse_other_policies(const std::string& policy, const std::string& argumen
   }
 }
 
+// A policy is an isinstance test: of several classes one that no module is changes nothing.
 void check_classes(const WrapPolicy& policy, const Network& network, const std::string& name) {
   const std::vector<std::string> known = module_classes(network);
+  const auto is_known = [&known](const std::string& class_name) {
+    return std::ranges::find(known, class_name) != known.end();
+  };
+  const bool some = std::ranges::any_of(policy.classes, is_known);
   for (const std::string& class_name : policy.classes) {
     refuse_other_policies(class_name, name);
-    if (std::find(known.begin(), known.end(), class_name) == known.end()) {
+    if (!some && !is_known(class_name)) {
       throw ArgumentProblem(fmt::format("{}: no module of this model is a {}; it has {}", name,
                                         class_name, fmt::join(known, ", ")),
                             name, did_you_mean(class_name, {known.begin(), known.end()}));

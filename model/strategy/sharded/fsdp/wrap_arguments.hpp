@@ -39,8 +39,8 @@ std::vector<std::string> policy_classes(const StrategyArguments& arguments,
 /// The argument `auto_wrap_policy` as FSDPStrategy takes it.
 WrapPolicy wrap_policy(const StrategyArguments& arguments);
 
-/// Why the argument `name` has no effect, where the policy wraps no module; else empty.
-std::string why_nothing_wrapped(const WrapPolicy& policy, const Network& network,
+/// Why the argument `name` has no effect, or a class of it that no module is; else empty.
+std::string what_wraps_nothing(const WrapPolicy& policy, const Network& network,
                                 const std::string& name);
 
 /// Throws ArgumentProblem where the model has no module of a class that the argument `name` asks

@@ -1,6 +1,8 @@
 // Jobs whose launcher starts ranks again: what each attempt begins with and what comes of all.
 #include "rehearsal/elastic/attempts.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "tests/unit/rehearsal/rehearsed.hpp"
@@ -132,6 +134,21 @@ TEST_CASE("a failure rate without restarts has no effect, and says so") {
   CHECK(std::ranges::any_of(ran.problems, [](const Problem& problem) {
     return problem.message == "`mtbf` has no effect here: nothing starts ranks again";
   }));
+}
+
+// Nodes that come later start the others again.
+TEST_CASE("start_time has an effect where nodes may come later") {
+  for (const char* range : {"2:5", "1:3"}) {
+    const Rehearsal ran = only_of(fmt::format(
+        "version: 1\ncluster: {{preset: dgx-a100, nodes: 5, start_time: 20 s}}\n"
+        "launcher: {{torchrun: {{nnodes: \"{}\", nproc_per_node: 8}}}}\n"
+        "trainer: {{accelerator: gpu, devices: 8, num_nodes: 2, max_epochs: 1, limit_val_batches: "
+        "0}}\ndata: {{train: {{samples: 64}}}}\n",
+        range));
+    CHECK(std::ranges::none_of(ran.problems, [](const Problem& problem) {
+      return problem.message.find("`start_time` has no effect") != std::string::npos;
+    }));
+  }
 }
 
 // 10 steps per epoch; resumed at step 4 (4 batches used, 6 left) and at step 12 (2 used, 8 left): 4
