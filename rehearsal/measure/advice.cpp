@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "rehearsal/measure/largest_batch.hpp"
 #include "rehearsal/measure/prober.hpp"
@@ -15,6 +16,8 @@ namespace {
 
 /// What changes less than this is no help.
 constexpr double least_gain = 0.01;
+/// Steps that take longer or less than those of the training by more than this are others.
+constexpr double least_difference = 0.02;
 
 class Adviser {
  public:
@@ -22,7 +25,7 @@ class Adviser {
       : rehearsal_(rehearsal), prober_(rehearsal, request), loader_(prober_.loader()) {}
 
   Advice run() {
-    advice_.steps = Prober::steps;
+    advice_.steps = prober_.steps();
     find_largest_batch(prober_, advice_);
     if (advice_.largest_batch_size == 0) {
       try_strategies(prober_, advice_);
@@ -56,15 +59,38 @@ class Adviser {
       advice_.why_no_base = prober_.stopped() ? "" : prober_.why_not_affordable();
       return;
     }
-    const Probe& short_run = prober_.probe_base();
-    advice_.why_no_base = short_run.failure;
-    if (is_comparable(short_run)) {
-      base_ = *short_run.results;
-      const bool alike = base_.effective_batch_size == rehearsal_.results.effective_batch_size ||
-                         rehearsal_.results.prediction.steps == 0;
-      advice_.base = change_of(alike ? "as it is" : "as it is, in full steps", base_);
+    const Probe* short_run = &prober_.probe_base();
+    for (int64_t steps = 4 * prober_.steps(); differs(*short_run); steps *= 4) {
+      if (steps > rehearsal_.results.prediction.steps || !prober_.affordable()) {
+        advice_.why_no_base =
+            "in its first steps this training does something else than in most of them";
+        return;
+      }
+      prober_.take_steps(steps);
+      advice_.steps = steps;
+      short_run = &prober_.probe_base();
+    }
+    advice_.why_no_base = short_run->failure;
+    if (is_comparable(*short_run)) {
+      base_ = *short_run->results;
+      const bool is_same = has_same_batch(base_) || rehearsal_.results.prediction.steps == 0;
+      advice_.base = change_of(is_same ? "as it is" : "as it is, in full steps", base_);
       try_changes();
     }
+  }
+
+  bool has_same_batch(const Results& results) const {
+    return results.effective_batch_size == rehearsal_.results.effective_batch_size;
+  }
+
+  // A strategy may do something else for its first steps: PowerSGD and what averages models begin
+  // late.
+  bool differs(const Probe& short_run) const {
+    const Prediction& told = rehearsal_.results.prediction;
+    return is_comparable(short_run) && told.samples_per_s && told.steady &&
+           has_same_batch(*short_run.results) &&
+           std::abs(*short_run.results->prediction.samples_per_s / *told.samples_per_s - 1) >
+               least_difference;
   }
 
   // Keeps what helps.

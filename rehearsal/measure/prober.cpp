@@ -92,8 +92,8 @@ int64_t Prober::cost_of(const OneRun& run) {
 Scenario Prober::shortened() const {
   Scenario variant = *rehearsal_.run.preparation.scenario;
   TrainerSpec& trainer = *variant.trainer;
-  trainer.max_steps = Placed<int64_t>{steps, {}};
-  trainer.max_epochs = Placed<int64_t>{steps + 1, {}};
+  trainer.max_steps = Placed<int64_t>{steps_, {}};
+  trainer.max_epochs = Placed<int64_t>{steps_ + 1, {}};
   trainer.min_steps.reset();
   trainer.min_epochs.reset();
   trainer.fast_dev_run.reset();
@@ -133,7 +133,7 @@ Scenario Prober::base() const {
 
 int64_t Prober::samples_for(int64_t batch_size) const {
   const int64_t ranks = rehearsal_.run.preparation.data_parallel_size;
-  return batch_size * ranks * accumulated() * (steps + 1);
+  return batch_size * ranks * accumulated() * (steps_ + 1);
 }
 
 bool Prober::may_list(int64_t batch_size) const {
@@ -148,6 +148,13 @@ int64_t Prober::largest_listed() const {
     batch_size /= 2;
   }
   return batch_size;
+}
+
+void Prober::take_steps(int64_t steps) {
+  steps_ = steps;
+  of_batch_sizes_.clear();
+  foreseen_sizes_.clear();
+  of_base_.reset();
 }
 
 bool Prober::affordable(int64_t most) const { return spent_ + longest_ <= most && !stopped_; }

@@ -38,7 +38,6 @@ inline PlainValue plain(int64_t number) { return {number, {}}; }
 class Prober {
  public:
   static constexpr int64_t operations_max = 2'000'000;
-  static constexpr int64_t steps = 3;
   static constexpr int64_t batch_size_max = 65'536;
   /// Operations that are simulated, and ranks, each of which has to be prepared.
   static int64_t cost_of(const OneRun& run);
@@ -49,6 +48,9 @@ class Prober {
   const Rehearsal& rehearsal() const { return rehearsal_; }
   const LoaderSpec* loader() const { return loader_; }
   int64_t accumulated() const;
+  int64_t steps() const { return steps_; }
+  /// Of each variant from here on. What was run before is forgotten.
+  void take_steps(int64_t steps);
 
   /// A few steps of training and nothing else. Only what is shortened alike is compared.
   Scenario shortened() const;
@@ -85,6 +87,8 @@ class Prober {
   bool stopped() const { return stopped_; }
 
  private:
+  static constexpr int64_t fewest_steps = 3;
+
   /// What counts for all of them counts when a probe is asked for, whenever it was run.
   struct Tried {
     Probe probe;
@@ -100,6 +104,7 @@ class Prober {
   const Rehearsal& rehearsal_;
   const RehearseRequest& request_;
   const LoaderSpec* loader_;
+  int64_t steps_ = fewest_steps;
   int64_t spent_ = 0;
   int64_t longest_ = 0;  ///< operations of one variant
   bool stopped_ = false;
