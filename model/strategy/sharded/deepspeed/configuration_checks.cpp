@@ -201,6 +201,29 @@ void refuse_switched_off(const TrainingPlan& plan, const StrategyArguments& argu
       argument, remedy);
 }
 
+// The engine converts the model, whatever `precision` is; indices need no conversion, and auto_cast
+// converts the batches of fp16.
+void refuse_switched_on(const TrainingPlan& plan, const StrategyArguments& arguments,
+                        const std::string& type) {
+  const std::string argument = in_config + type + ".enabled";
+  const std::string remedy = fmt::format("set precision: {}-mixed", type == "fp16" ? "16" : "bf16");
+  const bool takes_indices = plan.network != nullptr && plan.network->input_dtype == DType::int64;
+  const bool casts = type == "fp16" && arguments.boolean(in_config + "fp16.auto_cast", false);
+  if (takes_indices || casts) {
+    throw UnmodelledArgument(
+        fmt::format("the configuration enables {}, which the engine trains in although "
+                    "`precision` says {}; with the same `precision` it is modelled",
+                    type, name_of(plan.activation_dtype)),
+        argument, remedy);
+  }
+  throw RefusedArgument(
+      fmt::format("RuntimeError: mat1 and mat2 must have the same dtype: the configuration enables "
+                  "{}, to which the engine converts the model, while batches are {} by "
+                  "`precision`",
+                  type, name_of(plan.activation_dtype)),
+      argument, remedy);
+}
+
 }  // namespace
 
 void check_deepspeed_types(const TrainingPlan& plan, const StrategyArguments& arguments) {
@@ -212,12 +235,7 @@ void check_deepspeed_types(const TrainingPlan& plan, const StrategyArguments& ar
   }
   if ((fp16 && plan.activation_dtype != DType::fp16) ||
       (bf16 && plan.activation_dtype != DType::bf16)) {
-    throw ArgumentProblem(
-        fmt::format("the DeepSpeed configuration enables {0}, but the Trainer's `precision` is of "
-                    "{1}: the engine converts the model, and Lightning the batches",
-                    fp16 ? "fp16" : "bf16", name_of(plan.activation_dtype)),
-        fp16 ? "config.fp16.enabled" : "config.bf16.enabled",
-        fmt::format("set precision: {}", fp16 ? "16-mixed" : "bf16-mixed"));
+    refuse_switched_on(plan, arguments, fp16 ? "fp16" : "bf16");
   }
   for (const auto& [type, dtype] :
        {std::pair("fp16", DType::fp16), std::pair("bf16", DType::bf16)}) {

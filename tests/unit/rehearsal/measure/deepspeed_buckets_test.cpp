@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "rehearsal/measure/advice.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 namespace lockstep::cli::deepspeed_buckets_test {
@@ -75,6 +76,45 @@ TEST_CASE("MFU is by the type in which layers compute") {
   REQUIRE(prediction.mfu);
   CHECK(*prediction.mfu > 0.2);
   CHECK(*prediction.mfu < 0.7);
+}
+
+// The engine converts the model, and nobody converts indices.
+TEST_CASE("a type that only DeepSpeed's configuration names is not modelled, or does not run") {
+  const auto problem_of = [](const std::string& model) {
+    const auto jobs = test::rehearsed(
+        "version: 1\ncluster: {preset: dgx-h100, nodes: 1}\nmodel: " + model +
+        "\ndata: {train: {samples: 64, batch_size: 2}}\n"
+        "trainer: {accelerator: gpu, devices: 8, max_steps: 3, strategy: {DeepSpeedStrategy: "
+        "{config: {bf16: {enabled: true}, zero_optimization: {stage: 2}}}}}\n");
+    REQUIRE_FALSE(jobs.front().result.problems.empty());
+    return jobs.front().result.problems.front();
+  };
+  const Problem of_indices = problem_of("{preset: gpt2, seq_len: 512}");
+  CHECK(of_indices.kind == Problem::Kind::unsupported);
+  const Problem of_numbers = problem_of("{input: [8], layers: [{Linear: [8, 4]}], loss: MSELoss}");
+  CHECK(of_numbers.kind == Problem::Kind::refused);
+  CHECK(of_numbers.code == "LS501");
+}
+
+// 60 steps of which PowerSGD compresses all but ten: of 3 and of 12 it compresses fewer than half.
+TEST_CASE("suggestions are tried on steps like most of the training's") {
+  Collected collected = collect(test::source_of_text(
+      "version: 1\nversions: {lightning: \"1.8\"}\n"
+      "cluster: {preset: p3.16xlarge, nodes: 2}\nmodel: {preset: gpt2}\n"
+      "data: {train: {samples: 100000, batch_size: 2}}\n"
+      "trainer: {accelerator: gpu, devices: 4, num_nodes: 2, max_steps: 60, limit_val_batches: 0, "
+      "strategy: {DDPStrategy: {ddp_comm_hook: powerSGD_hook, ddp_comm_state: "
+      "{start_powerSGD_iter: 10}}}}\nverify: {numerics: false}\n"));
+  REQUIRE(collected.diagnostics.empty());
+  RehearseRequest request;
+  request.explore = false;
+  rehearse_all(collected.jobs, request, Judges::all, 1);
+  const Rehearsal& rehearsal = collected.jobs.front().result;
+  const Advice advice = advise(rehearsal, request);
+  CHECK(advice.steps == 48);
+  REQUIRE(advice.base);
+  CHECK(advice.base->samples_per_s ==
+        Approx(*rehearsal.results.prediction.samples_per_s).epsilon(0.02));
 }
 
 }  // namespace lockstep::cli::deepspeed_buckets_test

@@ -89,10 +89,12 @@ TEST_CASE("a flat parameter is trained or frozen as a whole, unless the original
 TEST_CASE("policies and classes are written as objects of scenarios are") {
   using Classes = std::vector<std::string>;
   const std::string policy = "auto_wrap_policy";
-  for (const Classes& given : {Classes{"Linear"}, Classes{"[Linear, ReLU]"}}) {
+  // wrap.py, ModuleWrapPolicy: isinstance of any of them.
+  for (const Classes& given :
+       {Classes{"Linear"}, Classes{"[Linear, ReLU]"}, Classes{"[Linear, Conv2d]"}}) {
     CHECK_NOTHROW(make(with(policy + ".ModuleWrapPolicy", given)));
   }
-  CHECK_THROWS_AS(make(with(policy + ".ModuleWrapPolicy", Classes{"[Linear, Conv2d]"})),
+  CHECK_THROWS_AS(make(with(policy + ".ModuleWrapPolicy", Classes{"[Conv1d, Conv2d]"})),
                   ArgumentProblem);
   CHECK_NOTHROW(make(with(policy + ".transformer_auto_wrap_policy", Classes{"Linear"})));
   CHECK_NOTHROW(make(with(policy, Classes{"torch.nn.Linear"})));
