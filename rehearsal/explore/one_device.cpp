@@ -308,6 +308,34 @@ std::string rounding_that_carries(Rehearsal& rehearsal, const OneDevice& one,
       rehearsal.run.preparation.log->ranks.front().steps);
 }
 
+/// How far rounding to a narrow type may carry weights, relative to the largest; 0 without one.
+double carried_by_narrow_type(const OneRun& run, const EqualityRule& rule) {
+  return rule.narrow_operations == 0
+             ? 0
+             : rounding_bound(rule, run.preparation.plan.parameter_dtype, 1);
+}
+
+// What was found to be equal is so within what rounding explains.
+void tell_what_was_compared(Rehearsal& rehearsal, bool is_equal) {
+  constexpr double told_from = 0.02;
+  const EqualityRule rule = equality_rule(rehearsal.run);
+  const double carried = carried_by_narrow_type(rehearsal.run, rule);
+  Coverage& coverage = rehearsal.coverage;
+  if (!is_equal || carried < told_from) {
+    coverage.looked_at.push_back("the same samples on one device");
+  } else if (carried < 1) {
+    coverage.looked_at.push_back(
+        fmt::format("the same samples on one device (weights to within {:.0f} % of the largest, as "
+                    "{} steps round to {})",
+                    100 * carried, rule.steps, name_of(rule.narrow_dtype)));
+  } else {
+    coverage.not_looked_at.push_back(
+        fmt::format("one device (rounding to {} in {} steps explains any difference of weights; "
+                    "trainer.precision=32-true compares them)",
+                    name_of(rule.narrow_dtype), rule.steps));
+  }
+}
+
 }  // namespace
 
 bool wants_one_device(const Rehearsal& rehearsal) {
@@ -364,7 +392,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   if (const std::string why = rounding_that_carries(rehearsal, *one, different); !why.empty()) {
     return leave_out(why);
   }
-  rehearsal.coverage.looked_at.push_back("the same samples on one device");
+  tell_what_was_compared(rehearsal, different.empty());
   merge_findings(rehearsal, std::move(different), "after training");
 }
 
