@@ -60,8 +60,9 @@ class Adviser {
       return;
     }
     const Probe* short_run = &prober_.probe_base();
-    for (int64_t steps = 4 * prober_.steps(); differs(*short_run); steps *= 4) {
-      if (steps > rehearsal_.results.prediction.steps || !prober_.affordable()) {
+    const int64_t most = rehearsal_.results.prediction.steps;
+    for (int64_t steps = 4 * prober_.steps(); steps <= most && differs(*short_run); steps *= 4) {
+      if (!prober_.affordable()) {
         advice_.why_no_base =
             "in its first steps this training does something else than in most of them";
         return;
