@@ -167,7 +167,7 @@ WrapPolicy wrap_policy(const StrategyArguments& arguments) {
 }
 
 std::string what_wraps_nothing(const WrapPolicy& policy, const Network& network,
-                                const std::string& name) {
+                               const std::string& name) {
   if (!wrapped_modules(network, policy).empty()) {
     const std::vector<std::string> known = module_classes(network);
     const auto absent = std::ranges::find_if(policy.classes, [&](const std::string& class_name) {

@@ -41,7 +41,7 @@ WrapPolicy wrap_policy(const StrategyArguments& arguments);
 
 /// Why the argument `name` has no effect, or a class of it that no module is; else empty.
 std::string what_wraps_nothing(const WrapPolicy& policy, const Network& network,
-                                const std::string& name);
+                               const std::string& name);
 
 /// Throws ArgumentProblem where the model has no module of a class that the argument `name` asks
 /// for.
