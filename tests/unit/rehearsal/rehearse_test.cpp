@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "rehearsal/findings/weight_spread.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 using namespace lockstep;
@@ -71,6 +72,39 @@ TEST_CASE("a guarded collective hangs, and two ranks are enough to show it") {
   CHECK(ran.findings[0].code == "LS101");
   CHECK(ran.findings[0].smallest == "--set cluster.ranks=2");
   CHECK(exit_code_of(ran, false) == ExitCode::findings);
+}
+
+// Batch 7 comes where two ranks share 32 samples, two per batch.
+TEST_CASE("a smaller example sets validation data only where something validates") {
+  const auto smallest = [](const std::string& validation) {
+    const Rehearsal ran = only(
+        "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+        "model: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+        "data: {train: {samples: 64, batch_size: 2}" +
+            validation +
+            "}\ntrainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 3}\n"
+            "program: {on_train_batch_end: [{if: batch_idx == 7 and rank == 1, then: "
+            "[barrier]}]}\nverify: {numerics: false}\n",
+        true);
+    REQUIRE_FALSE(ran.findings.empty());
+    return ran.findings.front().smallest;
+  };
+  CHECK(smallest("") == "--set trainer.max_epochs=1 --set data.train.samples=32");
+  CHECK(smallest(", val: {samples: 8, batch_size: 2}").find("data.val.samples=1") !=
+        std::string::npos);
+}
+
+// Gradients times the loss scale of 65,536 are beyond 65,504 in some step.
+TEST_CASE("a chunk that holds an infinite number is said to arrive as NaN") {
+  const Rehearsal ran = only(
+      "version: 1\nversions: {lightning: \"1.9\"}\ncluster: {preset: dgx-a100, nodes: 1}\n"
+      "model: {input: [16], layers: [{Linear: [16, 32]}, GELU, {Linear: [32, 4]}], loss: "
+      "MSELoss}\noptimizer: {SGD: {lr: 0.01}}\n"
+      "data: {train: {samples: 400, batch_size: 5}}\n"
+      "trainer: {accelerator: gpu, devices: 2, precision: 16, strategy: {BaguaStrategy: "
+      "{algorithm: bytegrad, hierarchical: false}}, max_epochs: 1}\n");
+  CHECK(weight_spread_text(ran.run).find("arrived as NaN") != std::string::npos);
+  CHECK(weight_spread_text(ran.run).find("nan") == std::string::npos);
 }
 
 TEST_CASE("an unknown condition is tried both ways on each rank apart") {

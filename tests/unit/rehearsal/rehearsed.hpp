@@ -30,6 +30,18 @@ inline std::vector<cli::Job> rehearsed(const std::string& text,
   return std::move(collected.jobs);
 }
 
+/// The first case of a text, as `run` predicts it; `explore`: with other schedules.
+inline cli::Rehearsal predicted(const std::string& text, bool explore = false) {
+  cli::Collected collected = cli::collect(source_of_text(text));
+  if (!collected.diagnostics.empty()) {
+    throw std::invalid_argument(collected.diagnostics.front().message);
+  }
+  cli::RehearseRequest request;
+  request.explore = explore;
+  cli::rehearse_all(collected.jobs, request, cli::Judges::all, 1);
+  return std::move(collected.jobs.front().result);
+}
+
 /// A program of ranks on a network of 1 GB/s and 1 us.
 inline std::string bare_text(int ranks, const std::string& statements,
                              const std::string& more = "") {

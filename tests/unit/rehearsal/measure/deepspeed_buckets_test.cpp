@@ -98,19 +98,14 @@ TEST_CASE("a type that only DeepSpeed's configuration names is not modelled, or 
 
 // 60 steps of which PowerSGD compresses all but ten: of 3 and of 12 it compresses fewer than half.
 TEST_CASE("suggestions are tried on steps like most of the training's") {
-  Collected collected = collect(test::source_of_text(
+  const Rehearsal rehearsal = test::predicted(
       "version: 1\nversions: {lightning: \"1.8\"}\n"
       "cluster: {preset: p3.16xlarge, nodes: 2}\nmodel: {preset: gpt2}\n"
       "data: {train: {samples: 100000, batch_size: 2}}\n"
       "trainer: {accelerator: gpu, devices: 4, num_nodes: 2, max_steps: 60, limit_val_batches: 0, "
       "strategy: {DDPStrategy: {ddp_comm_hook: powerSGD_hook, ddp_comm_state: "
-      "{start_powerSGD_iter: 10}}}}\nverify: {numerics: false}\n"));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = false;
-  rehearse_all(collected.jobs, request, Judges::all, 1);
-  const Rehearsal& rehearsal = collected.jobs.front().result;
-  const Advice advice = advise(rehearsal, request);
+      "{start_powerSGD_iter: 10}}}}\nverify: {numerics: false}\n");
+  const Advice advice = advise(rehearsal, RehearseRequest());
   CHECK(advice.steps == 48);
   REQUIRE(advice.base);
   CHECK(advice.base->samples_per_s ==

@@ -49,14 +49,7 @@ TEST_CASE("a period that lies long ago is repeated with what was left out in it,
   CHECK(times_of_row(apart, 15) == std::vector<int64_t>{0, 3, 0});
 }
 
-Rehearsal predicted(const std::string& text) {
-  Collected collected = collect(test::source_of_text(text));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = false;
-  rehearse_all(collected.jobs, request, Judges::all, 1);
-  return std::move(collected.jobs.front().result);
-}
+using test::predicted;
 
 // Rows of the logger fall on other batches in each of 25 epochs.
 TEST_CASE("a program that logs leaves out steps between rows, and counts all of them") {

@@ -15,12 +15,7 @@ std::string training(const std::string& program, const std::string& more = "") {
 }
 
 Rehearsal rehearsal_of(const std::string& text, bool explore) {
-  Collected collected = collect(test::source_of_text(text));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = explore;
-  rehearse_all(collected.jobs, request, Judges::all, 1);
-  return std::move(collected.jobs.front().result);
+  return test::predicted(text, explore);
 }
 
 constexpr const char* logs = "program: {training_step: [log: {name: l, value: loss}]}\n";

@@ -10,14 +10,7 @@
 namespace lockstep::cli::unequal_batches_test {
 namespace {
 
-Rehearsal predicted(const std::string& text) {
-  Collected collected = collect(test::source_of_text(text));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = false;
-  rehearse_all(collected.jobs, request, Judges::all, 1);
-  return std::move(collected.jobs.front().result);
-}
+using test::predicted;
 
 /// The same with every step and rank, and with those that differ.
 struct Both {
