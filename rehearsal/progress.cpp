@@ -13,23 +13,11 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 1s;
 constexpr auto pause = 200ms;
-constexpr size_t width_max = 79;
 
 // A line that cannot be written is no reason to end.
 void write_line(const std::string& line) {
   const std::string text = "\r" + line + "\033[K";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-}
-
-std::string shortened(const std::string& line) {
-  if (line.size() <= width_max) {
-    return line;
-  }
-  size_t end = width_max - 2;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) {
-    --end;  // not within a character
-  }
-  return line.substr(0, end) + "..";
 }
 
 }  // namespace
@@ -99,7 +87,7 @@ void Progress::show() {
     return;
   }
   do {
-    write_line(shortened(line_.text(now())));
+    write_line(line_.text(now()));
   } while (!ended_.wait_for(lock, pause, [this] { return end_; }));
   write_line("");
 }

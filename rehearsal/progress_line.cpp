@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+
+#include "rehearsal/text/fitted_text.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
 constexpr double patience_s = 1;
+constexpr size_t separator_width = 3;
+constexpr size_t name_width_min = 12;
 
 std::string duration(double seconds) {
   if (seconds < 60) {
@@ -93,18 +98,26 @@ std::optional<double> ProgressLine::left(double now) const {
   return of_steps_ ? of_steps_->left(now) : std::nullopt;
 }
 
-std::string ProgressLine::text(double now) const {
-  std::string text = fmt::format("{:.0f} s", now);
+// What is done and what is left comes before the name of the file, which may be a long path.
+std::string ProgressLine::text(double now, size_t width) const {
+  std::string begin = fmt::format("{:.0f} s", now);
   if (const std::optional<double> seconds = left(now)) {
-    text += fmt::format(", about {} left", duration(*seconds));
+    begin += fmt::format(", about {} left", duration(*seconds));
   }
   if (cases_.total > 1) {
-    text += fmt::format(" · {} of {} {} done", cases_.done, cases_.total, unit_);
+    begin += fmt::format(" · {} of {} {} done", cases_.done, cases_.total, unit_);
   }
-  for (const std::string* part : {&case_, &phase_, &step_}) {
-    text += part->empty() ? "" : " · " + *part;
+  std::string end;
+  for (const std::string* part : {&phase_, &step_}) {
+    end += part->empty() ? "" : " · " + *part;
   }
-  return text;
+  std::string name;
+  if (!case_.empty()) {
+    const size_t others = characters(begin) + characters(end) + separator_width;
+    const size_t room = others < width ? width - others : 0;
+    name = " · " + with_last_characters(case_, std::max(room, name_width_min));
+  }
+  return with_first_characters(begin + name + end, width);
 }
 
 }  // namespace lockstep::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,8 +39,9 @@ class ProgressLine {
   /// Within the phase: "step 12 of 200". No total: it is not known.
   void step(const std::string& unit, int64_t done, std::optional<int64_t> total, double now);
 
-  /// "12 s, about 40 s left · 3 of 8 cases done · train.yaml · step 12 of 200".
-  std::string text(double now) const;
+  /// "12 s, about 40 s left · 3 of 8 cases done · train.yaml · step 12 of 200", in at most `width`
+  /// characters: a name that is too long loses its beginning.
+  std::string text(double now, size_t width = 79) const;
 
  private:
   std::optional<double> left(double now) const;

@@ -68,6 +68,18 @@ TEST_CASE("a phase has a count of its own, and ends the steps of the one before"
   CHECK(line.text(12.0) == "12 s · a.yaml · on one device");
 }
 
+TEST_CASE("a long name gives way to what is done and what is left") {
+  ProgressLine line;
+  line.case_begins("/home/somebody/trainings/of/this/year/größer.yaml");
+  line.step("step", 0, 5'000'000, 0.0);
+  line.step("step", 189'664, 5'000'000, 5.0);
+  CHECK(line.text(5.0) ==
+        "5 s, about 3 min left · ..ngs/of/this/year/größer.yaml · step 189664 of"
+        " 5000000");
+  CHECK(line.text(5.0, 60) == "5 s, about 3 min left · ..rößer.yaml · step 189664 of 5000..");
+  CHECK(line.text(5.0, 200).find(" /home/somebody/") != std::string::npos);
+}
+
 TEST_CASE("long times are in minutes and hours") {
   ProgressLine line;
   line.expect(1001, "rows", 0.0);
