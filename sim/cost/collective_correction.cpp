@@ -1,5 +1,7 @@
 #include "sim/cost/collective_correction.hpp"
 
+#include <limits>
+
 namespace lockstep::sim {
 
 namespace {
@@ -31,6 +33,7 @@ constexpr auto table_of_terms = std::to_array<CorrectionRow>({
     {efficiency_tcpx, "efficiency_tcpx", "the same over GPUDirect-TCPX and TCPXO", 0.95, 0.05,
      0.954, 2},
     {efficiency_tcp, "efficiency_tcp", "the same over TCP sockets", 0.7, 0.15, 0.7, 0},
+    {socket_rate, "socket_rate", "of one TCP connection, GB/s", 2.5, 0.5, 2.5, 0},
     {latency_tcpx, "latency_tcpx", "more for a call over GPUDirect-TCPX and TCPXO, us", 30, 30,
      37.3, 2},
 });
@@ -56,6 +59,7 @@ CollectiveCorrection no_correction() {
         efficiency_tcp}) {
     correction.of(factor) = 1;
   }
+  correction.of(socket_rate) = std::numeric_limits<double>::infinity();
   return correction;
 }
 

@@ -27,9 +27,10 @@ enum class CorrectionTerm : uint8_t {
   efficiency_efa,
   efficiency_tcpx,
   efficiency_tcp,
+  socket_rate,
   latency_tcpx,
 };
-inline constexpr size_t correction_terms = 18;
+inline constexpr size_t correction_terms = 19;
 
 /// A term, what it means and where its value comes from.
 struct CorrectionRow {

@@ -146,11 +146,25 @@ double NcclPricing::limited_by_channels(const NcclCandidate& candidate) const {
   return allowed < blocks ? static_cast<double>(blocks) / allowed : 1;
 }
 
+// A channel between nodes has one connection, of as many sockets as NCCL_SOCKET_NTHREADS and
+// NCCL_NSOCKS_PERTHREAD say, and one core of the host copies for each of them. The efficiency of
+// TCP is counted elsewhere: this is what goes beyond it.
+double NcclPricing::limited_by_sockets(const NcclGraph& graph) const {
+  if (path_ != PathClass::tcp || communicator_.nodes < 2) {
+    return 1;
+  }
+  const double sockets = settings_.socket_threads * settings_.sockets_per_thread;
+  const double reachable = std::min(correction_.of(CorrectionTerm::efficiency_tcp) * graph.inter,
+                                    correction_.of(CorrectionTerm::socket_rate) * sockets);
+  return correction_.of(CorrectionTerm::efficiency_tcp) * graph.inter / reachable;
+}
+
 CollectivePrice NcclPricing::tuned(NcclFunction function, int64_t bytes) const {
   const auto& candidates = candidates_[static_cast<size_t>(function)];
   NcclChoice choice = cheapest(communicator_, candidates, function, bytes);
   choice.estimate.transfer_us *= limited_by_channels(choice.candidate);
   const NcclAlgorithm& algorithm = *choice.candidate.algorithm;
+  choice.estimate.transfer_us *= limited_by_sockets(communicator_.*algorithm.graph);
   CollectivePrice price = corrected(choice.estimate, algorithm.graph == &NcclCommunicator::nvls);
   price.way = choice.candidate.name();
   price.channels = choice.candidate.channels;

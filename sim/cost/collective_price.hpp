@@ -58,6 +58,7 @@ class NcclPricing {
   CollectivePrice messages(OpKind kind, int64_t bytes) const;
   CollectivePrice corrected(const NcclEstimate& estimate, bool is_nvls) const;
   double limited_by_channels(const NcclCandidate& candidate) const;
+  double limited_by_sockets(const NcclGraph& graph) const;
 
   NcclCommunicator communicator_;
   NcclSettings settings_;

@@ -156,22 +156,32 @@ class SettingsReader {
   bool read_number(const NcclVariable& variable) {
     constexpr int64_t channels_limit = 64;
     constexpr int64_t overhead_limit_ns = 1'000'000'000;
+    constexpr int64_t socket_threads_limit = 16;
+    constexpr int64_t sockets_limit = 64;
     NcclSettings& settings = result_.settings;
     const std::string& name = variable.name;
     const bool is_least = name == "NCCL_MIN_CTAS" || name == "NCCL_MIN_NCHANNELS";
     const bool is_most = name == "NCCL_MAX_CTAS" || name == "NCCL_MAX_NCHANNELS";
     const bool is_overhead = name == "NCCL_NET_OVERHEAD";
-    if (!is_least && !is_most && !is_overhead) {
+    const bool is_threads = name == "NCCL_SOCKET_NTHREADS";
+    const bool is_sockets = name == "NCCL_NSOCKS_PERTHREAD";
+    if (!is_least && !is_most && !is_overhead && !is_threads && !is_sockets) {
       return false;
     }
     const std::optional<int64_t> value = whole(variable.value);
     const int64_t least = is_overhead ? 0 : 1;
-    const int64_t most = is_overhead ? overhead_limit_ns : channels_limit;
+    const int64_t most = is_overhead  ? overhead_limit_ns
+                         : is_threads ? socket_threads_limit
+                         : is_sockets ? sockets_limit
+                                      : channels_limit;
     if (!value || *value < least || *value > most) {
       fail(variable,
            fmt::format("`{}` is no whole number from {} to {}", variable.value, least, most));
     } else if (is_overhead) {
       settings.network_overhead_us = static_cast<double>(*value) * 1e-3;
+    } else if (is_threads || is_sockets) {
+      (is_threads ? settings.socket_threads : settings.sockets_per_thread) =
+          static_cast<int>(*value);
     } else {
       (is_least ? settings.channels_min : settings.channels_max) = static_cast<int>(*value);
     }

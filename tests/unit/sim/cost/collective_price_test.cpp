@@ -108,6 +108,30 @@ TEST_CASE("terms of the correction add and multiply where they say") {
         Approx(bare.fixed_us + std::sqrt(bare.fixed_us * bare.transfer_us)));
 }
 
+TEST_CASE("a TCP connection has the rate of its sockets") {
+  NcclPricing::Setup setup = setup_of("dgx-1v", 2, 16);
+  setup.cluster.node.nics = 1;
+  setup.cluster.network.fabric = Fabric::tcp;
+  setup.cluster.network.bandwidth = BytesPerSecond(12'500'000'000);
+  setup.correction.of(CorrectionTerm::efficiency_tcp) = 0.8;
+  const auto rate_of = [&](int threads, int sockets) {
+    setup.settings.socket_threads = threads;
+    setup.settings.sockets_per_thread = sockets;
+    const CollectivePrice price = NcclPricing(setup).price(OpKind::all_reduce, 1_GiB);
+    return 1.073741824e9 * 2 * 15 / 16 / (price.transfer_us * 1e3);  // GB/s on the bus
+  };
+  setup.correction.of(CorrectionTerm::socket_rate) = 1000;
+  const double network = rate_of(1, 1);
+  setup.correction.of(CorrectionTerm::socket_rate) = 2.5;
+  const NcclPricing pricing(setup);
+  const NcclGraph& ring = pricing.communicator().ring;
+  REQUIRE(ring.inter > 2.5 / 0.8);
+  // One socket for each channel, and two; enough of them leave what the network carries.
+  CHECK(rate_of(1, 1) == Approx(network * 2.5 / (0.8 * ring.inter)));
+  CHECK(rate_of(2, 1) == Approx(network * 5.0 / (0.8 * ring.inter)));
+  CHECK(rate_of(4, 8) == Approx(network));
+}
+
 TEST_CASE("what no measurement covers is an extrapolation and says so") {
   CHECK(plain("dgx-a100", 1, 8).extrapolations().empty());
   CHECK(plain("dgx-a100", 64, 512).extrapolations().size() == 1);

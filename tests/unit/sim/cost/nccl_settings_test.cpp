@@ -72,6 +72,16 @@ TEST_CASE("switches and numbers of NCCL") {
   CHECK(settings.network_overhead_us.value() == Approx(1.5));
 }
 
+TEST_CASE("sockets of a connection") {
+  const NcclSettingsResult read =
+      read_nccl_settings({{"NCCL_SOCKET_NTHREADS", "4"}, {"NCCL_NSOCKS_PERTHREAD", "2"}});
+  CHECK(read.errors.empty());
+  CHECK(read.settings.socket_threads == 4);
+  CHECK(read.settings.sockets_per_thread == 2);
+  CHECK(read_nccl_settings({{"NCCL_SOCKET_NTHREADS", "17"}}).errors.size() == 1);
+  CHECK(read_nccl_settings({{"NCCL_NSOCKS_PERTHREAD", "0"}}).errors.size() == 1);
+}
+
 TEST_CASE("values that NCCL would not understand are errors, and what is not modelled is named") {
   for (const NcclVariable& bad : std::vector<NcclVariable>{{"NCCL_ALGO", "Rong"},
                                                            {"NCCL_ALGO", ""},
