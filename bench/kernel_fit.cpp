@@ -92,7 +92,8 @@ std::optional<FitRow> fit_row(const ThroughputRow& published) {
   const auto names = [&](const char* part) {
     return scenario.yaml.find(part) != std::string::npos;
   };
-  if (scenario.yaml.empty() || names("PipelineStrategy") || names("ModelParallelStrategy")) {
+  if (scenario.yaml.empty() || names("PipelineStrategy") || names("ModelParallelStrategy") ||
+      names("MegatronStrategy")) {
     return std::nullopt;
   }
   CaseSource source;
@@ -115,6 +116,10 @@ std::optional<FitRow> fit_row(const ThroughputRow& published) {
   FitRow row{.id = published.id(), .source = published.source};
   row.machine.device = run.machine.cluster.node.device;
   row.machine.software = kernel_choice(scenario.group.software)->software;
+  row.machine.gpus = scenario.group.gpus;
+  row.machine.channels_last = row.machine.software == SoftwareProfile::graph ||
+                              row.machine.software == SoftwareProfile::compiled ||
+                              names("channels_last");
   row.machine.tf32_products = scenario.yaml.find("TF32_CUBLAS") != std::string::npos;
   row.layers = counted_layers(*run.preparation.network);
   row.dtype = dtype_of(scenario.group.precision);
@@ -157,7 +162,9 @@ double compute_seconds(const FitRow& row, const sim::KernelConstants& constants)
       sum += sim::seconds_of_pass(machine, pass) * static_cast<double>(each.count);
     }
   }
-  return sum * static_cast<double>(row.accumulated) + sim::seconds_of_update(machine, row.update);
+  return (sum * static_cast<double>(row.accumulated) +
+          sim::seconds_of_update(machine, row.update)) *
+         sim::slowest_of(machine);
 }
 
 double step_seconds(const FitRow& row, const sim::KernelConstants& constants) {
@@ -165,7 +172,8 @@ double step_seconds(const FitRow& row, const sim::KernelConstants& constants) {
   const double hidden = row.base_communication_s - row.base_exposed_s;
   const double exposed = std::max(std::min(row.base_exposed_s, 0.05 * row.base_communication_s),
                                   row.base_communication_s - hidden * compute / row.base_compute_s);
-  return compute + std::max(0.0, exposed);
+  const double beside = std::max(0.0, row.base_communication_s - exposed);
+  return compute + std::max(0.0, exposed) + constants[sim::KernelTerm::contention] * beside;
 }
 
 double loss_of(const std::vector<const FitRow*>& rows, const sim::KernelConstants& constants) {

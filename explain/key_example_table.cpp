@@ -116,6 +116,9 @@ constexpr KeyExample key_example_rows[] = {
     {"model", "attention", "",
      "model: {preset: gpt2, attention: math}\n"
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1}"},
+    {"model", "memory_format", "",
+     "versions: {kernels: pytorch}\nmodel: {preset: resnet50, memory_format: channels_last}\n"
+     "trainer: {accelerator: gpu, devices: 2, strategy: ddp, precision: 16-mixed, max_steps: 1}"},
     {"model", "initial", "",
      "model: {input: [4], layers: [{Linear: [4, 2]}], initial: {0.weight: 0.5, 0.bias: [1, -1]}}"},
     {"model", "unpicklable", "[model]",

@@ -51,6 +51,7 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
   ranks.resize(classes == nullptr ? static_cast<size_t>(options.world_size) : classes->size());
   constexpr size_t many_ranks = 64;  // fewer have their lists sooner than they would find them
   in_flight_.share_lists(ranks.size() >= many_ranks);
+  in_flight_.slow_kernels_by(simulation_.contention);
   for (uint32_t index = 0; index < ranks.size(); ++index) {
     if (must_stop(index)) {
       throw WorldGivenUp();

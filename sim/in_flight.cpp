@@ -1,6 +1,7 @@
 #include "sim/in_flight.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace lockstep::sim {
@@ -68,9 +69,25 @@ void InFlight::finish_part(uint32_t index, Time start, Time finish) {
   const Part& part = parts_[index];
   RankState& rank = ranks_[part.rank];
   const Ticket ticket = part.ticket;
+  const bool communicates = is_collective(part.op.kind) || is_point_to_point(part.op.kind);
+  if (contention_ > 0 && communicates && part.op.stream.device() != host_device) {
+    note_beside_kernels(rank.beside, start, finish);
+  }
   tell(rank, ticket, part.issue, start, finish);
   forget_part(index);
   close(rank, ticket, finish);
+}
+
+// Kernels are taken to follow each other up to the last one of which the end is known: those behind
+// it wait for communication.
+void InFlight::note_beside_kernels(BesideKernels& beside, Time start, Time finish) const {
+  const Time from = std::max(start, beside.communicated_until);
+  const Time until = std::min(finish, beside.computes_until);
+  beside.communicated_until = std::max(beside.communicated_until, finish);
+  if (until > from) {
+    const auto both = static_cast<double>((until - from).count());
+    beside.lost += Time(std::llround(contention_ * both));
+  }
 }
 
 void InFlight::fail_part(uint32_t index) {

@@ -84,6 +84,9 @@ class InFlight {
     waiters_.forget_stale(ticket, lane);
   }
 
+  /// SimulationOptions::contention.
+  void slow_kernels_by(double contention) { contention_ = contention; }
+
   // Ends, of parts by their index and of tickets whose operation has none.
   void finish_part(uint32_t index, Time start, Time finish);
   void fail_part(uint32_t index);
@@ -110,6 +113,7 @@ class InFlight {
 
   bool depend_on(RankState& rank, Ticket ticket, Waiters::Order order, Pending& pending);
   bool has_failed(const RankState& rank, Ticket ticket) const;
+  void note_beside_kernels(BesideKernels& beside, Time start, Time finish) const;
   uint32_t make_part(RankState& rank, const Op& op, Ticket ticket);
   void resolve_waiters(TicketState& ticket, bool failed);
   void resolve_lane(LaneState& lane, Time finish);
@@ -119,6 +123,7 @@ class InFlight {
   StepObserver* steps_;
   Journal* journal_;
   PartPool parts_;
+  double contention_ = 0;
   bool program_work_ended_ = false;
   IndexList ready_;
   Waiters waiters_;

@@ -78,6 +78,13 @@ struct StreamState {
   bool known = true;  ///< `finish` is right
 };
 
+/// What communication beside the kernels of a rank costs these.
+struct BesideKernels {
+  Time computes_until{};      ///< its last kernel of which the end is known
+  Time communicated_until{};  ///< its last communication that has ended
+  Time lost{};                ///< by kernels, and to be added to the next one
+};
+
 /// A group as one rank knows it.
 struct GroupState {
   uint32_t communicator = 0;  ///< index
@@ -136,6 +143,7 @@ struct RankState {
   std::vector<Ticket> marked_steps;  ///< ends of steps that a StepObserver has still to see
   std::unique_ptr<BufferTable> buffers;
   LaunchQueue launched;
+  BesideKernels beside;  ///< where SimulationOptions::contention is not 0
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.
   std::optional<RankEnd> broken;
 

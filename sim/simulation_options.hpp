@@ -30,8 +30,10 @@ struct SimulationOptions {
   const ComputeCost* compute = nullptr;        ///< required; outlives the run
   CommunicationCost* communication = nullptr;  ///< required; outlives the run
   Time launch_overhead{};                      ///< of each submission, on the host
-  std::optional<uint64_t> tie_seed;            ///< draw the order of what happens at the same time
-  Time drawn_before = Time::max();             ///< only of what happens earlier
+  double contention = 0;  ///< part of the time in which a rank communicates beside its kernels that
+                          ///< these lose. The next kernel takes that much longer.
+  std::optional<uint64_t> tie_seed;  ///< draw the order of what happens at the same time
+  Time drawn_before = Time::max();   ///< only of what happens earlier
   /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
   std::vector<uint32_t> any_source_choices;
   /// Defers any-source receives until the world is otherwise idle, so that every candidate sender

@@ -2,6 +2,7 @@
 // that waits.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "model/core/random.hpp"
@@ -126,7 +127,12 @@ Time Engine::finish_of_local(RankState& rank, const Op& op, Ticket ticket, Time 
     return ready;
   }
   const Time skipped = rank.skipped == Time{} ? Time{} : rank.skipped_time(ticket);
-  return ready + simulation_.compute->duration(op, rank.place.rank, ready + skipped);
+  Time finish = ready + simulation_.compute->duration(op, rank.place.rank, ready + skipped);
+  if (simulation_.contention > 0 && op.stream == compute_stream) {
+    finish += std::exchange(rank.beside.lost, {});
+    rank.beside.computes_until = std::max(rank.beside.computes_until, finish);
+  }
+  return finish;
 }
 
 void Engine::compute_values(RankState& rank, const Op& op) {

@@ -90,6 +90,7 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
   }
   end_list();
   add_launched(rank.launched, host);
+  add_beside(rank.beside);
   add_memory(*rank.buffers);
   return true;
 }
@@ -135,6 +136,14 @@ void WorldState::add_launched(const LaunchQueue& launched, Time host) {
     }
   }
   end_list();
+}
+
+void WorldState::add_beside(const BesideKernels& beside) {
+  if (beside.communicated_until > Time{}) {
+    add(beside.computes_until);
+    add(beside.communicated_until);
+    add(beside.lost.count());
+  }
 }
 
 void WorldState::add_memory(const BufferTable& buffers) {

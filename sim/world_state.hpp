@@ -58,6 +58,7 @@ class WorldState {
   void add_tickets(const RankState& rank, const LaneState& lane, Time host);
   void add_streams(const RankState& rank, Time host);
   void add_launched(const LaunchQueue& launched, Time host);
+  void add_beside(const BesideKernels& beside);
   void add_memory(const BufferTable& buffers);
   void add_calls(const Communicator& communicator);
   void add_messages();

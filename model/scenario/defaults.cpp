@@ -140,6 +140,7 @@ class Filler {
     fill(model.activation_checkpointing, ActivationCheckpointing::none);
     fill(model.compile, false);
     fill(model.attention, AttentionKind::flash);
+    fill(model.memory_format, MemoryFormat::contiguous);
   }
 
   // Lightning has a predict_step of its own.

@@ -51,6 +51,8 @@ struct LayerSpec {
 
 enum class ActivationCheckpointing : uint8_t { none, selective, full };
 enum class AttentionKind : uint8_t { flash, math };
+/// torch.memory_format of images between layers.
+enum class MemoryFormat : uint8_t { contiguous, channels_last };
 /// An object that cannot be pickled, and so cannot be sent to a spawned process.
 enum class Unpicklable : uint8_t { model, transform, optimizer, dataloader, callback };
 
@@ -75,6 +77,7 @@ struct ModelSpec {
   Given<ActivationCheckpointing> activation_checkpointing;
   Given<bool> compile;
   Given<AttentionKind> attention;
+  Given<MemoryFormat> memory_format;
   std::vector<Placed<Unpicklable>> unpicklable;
   std::vector<TensorValues> initial;  ///< by the full name of a parameter or a buffer
   SourcePlace place{};

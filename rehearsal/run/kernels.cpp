@@ -32,6 +32,18 @@ std::string sentence_of_kernels(const sim::KernelMachine& machine) {
       machine.device.name, software, fit.rows, fit.low, fit.high);
 }
 
+// Frameworks that run a graph choose the layout, as torch.compile does.
+bool has_channels_last(const Scenario& scenario, SoftwareProfile software) {
+  const auto asks = [](const ModelSpec& model) {
+    return model.memory_format && model.memory_format->value == MemoryFormat::channels_last;
+  };
+  return software == SoftwareProfile::graph || software == SoftwareProfile::compiled ||
+         (scenario.model &&
+          (asks(*scenario.model) ||
+           std::ranges::any_of(scenario.model->modules,
+                               [&asks](const NamedModel& module) { return asks(module.model); })));
+}
+
 }  // namespace
 
 std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
@@ -50,6 +62,7 @@ std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
   machine.tf32_products = std::ranges::any_of(scenario.env, [](const EnvironmentVariable& each) {
     return each.name == tf32_variable && each.value == "1";
   });
+  machine.channels_last = has_channels_last(scenario, choice->software);
   return machine;
 }
 

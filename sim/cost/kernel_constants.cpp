@@ -42,6 +42,10 @@ constexpr KernelTermEntry kernel_term_entries[] = {
     {scores_fused, "scores_fused", 7, 1.3},
     {update_unfused, "update_unfused", 2, 1.4},
     {update_fused, "update_fused", 1.2, 1.4},
+    {unequal_gpus, "unequal_gpus", 0.015, 1.5},
+    {contention, "contention", 0.19, 1.5},
+    {winograd, "winograd", 1.6, 1.3},
+    {layout, "layout", 1, 1.3},
 };
 static_assert(std::size(kernel_term_entries) == kernel_term_count);
 

@@ -17,7 +17,7 @@ enum class KernelTerm : uint8_t {
   tf32,              ///< the same of TF32, as a part of that of fp16
   vector,            ///< fraction of the fp32 peak without tensor cores
   convolution,       ///< of the fraction of a product of the same size on tensor cores
-  convolution_fp32,  ///< the same without tensor cores; above 1 by Winograd's algorithm
+  convolution_fp32,  ///< the same without tensor cores
   grouped,           ///< fraction of the fp32 peak that grouped convolutions reach
   batched,           ///< of the fraction of a product: many small products of attention
   flash,             ///< of the tensor-core fraction: the one kernel of flash attention
@@ -40,8 +40,13 @@ enum class KernelTerm : uint8_t {
   scores_fused,
   update_unfused,  ///< traffic of an optimizer, as a multiple of touching each tensor once
   update_fused,
+  unequal_gpus,  ///< standard deviation of the speed of GPUs that are the same on paper
+  contention,    ///< what kernels lose of the time in which their GPU communicates beside them
+  winograd,      ///< how much faster Winograd's algorithm is, in fp32 without tensor cores
+  layout,        ///< traffic of turning images to channels_last and back around a convolution on
+                 ///< tensor cores, as a multiple of reading and writing them once
 };
-inline constexpr size_t kernel_term_count = static_cast<size_t>(KernelTerm::update_fused) + 1;
+inline constexpr size_t kernel_term_count = static_cast<size_t>(KernelTerm::layout) + 1;
 
 struct KernelConstants {
   std::array<double, kernel_term_count> values{};

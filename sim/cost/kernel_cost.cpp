@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "model/network/attention_part.hpp"
@@ -48,6 +49,16 @@ LayerPass pass_of(const Op& op, const Layer& layer) {
   return pass;
 }
 
+/// Copies that the software launches: one for each tensor. Parts of one buffer are filled at once,
+/// as torch.cat does.
+int64_t tensors_written(const Op& op) {
+  std::set<BufferId> buffers;
+  for (const Slice& slice : op.list().writes) {
+    buffers.insert(slice.buffer);
+  }
+  return std::max<int64_t>(1, std::ssize(buffers));
+}
+
 /// Of an attention whose positions ranks divide: what only moves, or the part of the scores by its
 /// FLOPs.
 double seconds_of_part(const KernelMachine& machine, const Op& op, LayerPass pass) {
@@ -64,42 +75,47 @@ double seconds_of_part(const KernelMachine& machine, const Op& op, LayerPass pas
 
 KernelComputeCost::KernelComputeCost(KernelMachine machine, const Network* network,
                                      std::unique_ptr<ComputeCost> otherwise)
-    : machine_(std::move(machine)), network_(network), otherwise_(std::move(otherwise)) {}
+    : machine_(std::move(machine)),
+      slowest_(slowest_of(machine_)),
+      network_(network),
+      otherwise_(std::move(otherwise)) {}
 
 Time KernelComputeCost::duration(const Op& op, RankId rank, Time start) const {
+  const bool is_of_layer_without_network = is_of_layer(op.kernel) && network_ == nullptr;
   if (op.stream.device() == host_device || op.kernel == Kernel::timed ||
-      op.kernel == Kernel::roofline || op.kernel == Kernel::matrix_product) {
+      op.kernel == Kernel::roofline || op.kernel == Kernel::matrix_product ||
+      is_of_layer_without_network) {
     return otherwise_->duration(op, rank, start);
   }
+  return time_of_kernel(seconds_of(op) * slowest_);
+}
+
+double KernelComputeCost::seconds_of(const Op& op) const {
   switch (op.kernel) {
     case Kernel::layer_forward:
     case Kernel::layer_backward: {
-      if (network_ == nullptr) {
-        return otherwise_->duration(op, rank, start);
-      }
       const Layer& layer = network_->layers.at(static_cast<size_t>(op.tag));
       const LayerPass pass = pass_of(op, layer);
       if (is_divided_core(layer)) {
-        return time_of_kernel(seconds_of_part(machine_, op, pass));
+        return seconds_of_part(machine_, op, pass);
       }
       if (is_batch_norm_part(op, layer)) {
-        return time_of_kernel(seconds_of_stream(machine_, memory_traffic(op)));
+        return seconds_of_stream(machine_, memory_traffic(op));
       }
-      double whole = seconds_of_pass(machine_, pass);
+      const double whole = seconds_of_pass(machine_, pass);
       // A backward that is submitted in two halves has its time by their FLOPs.
       const Flops both = flops_of(layer, Pass::input_gradient, pass.samples) +
                          flops_of(layer, Pass::weight_gradient, pass.samples);
-      if (pass.is_backward && both > Flops(0)) {
-        whole *= static_cast<double>(op.work) / static_cast<double>(both.count());
-      }
-      return time_of_kernel(whole);
+      const bool is_part = pass.is_backward && both > Flops(0);
+      return is_part ? whole * static_cast<double>(op.work) / static_cast<double>(both.count())
+                     : whole;
     }
     case Kernel::sgd_step:
     case Kernel::adam_step:
     case Kernel::qadam_step:
-    case Kernel::optimizer_step:
-      return time_of_kernel(seconds_of_update(machine_, memory_traffic(op)));
-    default: return time_of_kernel(seconds_of_stream(machine_, memory_traffic(op)));
+    case Kernel::optimizer_step: return seconds_of_update(machine_, memory_traffic(op));
+    case Kernel::copy: return seconds_of_streams(machine_, memory_traffic(op), tensors_written(op));
+    default: return seconds_of_stream(machine_, memory_traffic(op));
   }
 }
 

@@ -19,7 +19,10 @@ class KernelComputeCost final : public ComputeCost {
   Time duration(const Op& op, RankId rank, Time start) const override;
 
  private:
+  double seconds_of(const Op& op) const;
+
   KernelMachine machine_;
+  double slowest_ = 1;
   const Network* network_;
   std::unique_ptr<ComputeCost> otherwise_;
 };

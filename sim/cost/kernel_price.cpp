@@ -1,6 +1,8 @@
 #include "sim/cost/kernel_price.hpp"
 
 #include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
+#include <numbers>
 #include <string_view>
 
 #include "sim/cost/kernel_sum.hpp"
@@ -27,6 +29,12 @@ void add_linear(KernelSum& sum, const KernelMachine& machine, const LayerPass& p
   if (pass.is_backward && linear.bias) {  // sums the gradients of all rows
     sum.stream(static_cast<double>(rows * linear.out_features * size_of(pass.dtype)));
   }
+}
+
+/// Of cuDNN, where nothing is reduced to tensor cores: 3 x 3 windows that move by one pixel.
+bool takes_winograd(const Conv2dArguments& convolution) {
+  return convolution.kernel_size == Pair{3, 3} && convolution.stride == Pair{1, 1} &&
+         convolution.dilation == Pair{1, 1};
 }
 
 void add_convolution(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
@@ -59,8 +67,10 @@ void add_convolution(KernelSum& sum, const KernelMachine& machine, const LayerPa
   KernelMachine with_tf32 = machine;
   with_tf32.tf32_products = true;
   const bool on_tensor_cores = is_half(pass.dtype) || machine.device.tf32.has_value();
-  const double part =
-      constants[on_tensor_cores ? KernelTerm::convolution : KernelTerm::convolution_fp32];
+  double part = constants[on_tensor_cores ? KernelTerm::convolution : KernelTerm::convolution_fp32];
+  if (!on_tensor_cores && takes_winograd(arguments)) {
+    part *= constants[KernelTerm::winograd];
+  }
   // Tensor-core kernels take channels in eights, whatever the first layer has.
   const int64_t padded =
       on_tensor_cores
@@ -70,6 +80,9 @@ void add_convolution(KernelSum& sum, const KernelMachine& machine, const LayerPa
   add_product(products, with_tf32, pass, {pixels, arguments.out_channels, padded}, part);
   const int times = pass.is_backward ? 2 : 1;
   sum.add(std::max(products.seconds(), times * moved / memory_rate(machine)));
+  if (on_tensor_cores && !machine.channels_last) {
+    sum.add(2 * times * constants[KernelTerm::layout] * moved / memory_rate(machine));
+  }
 }
 
 }  // namespace
@@ -185,6 +198,24 @@ double seconds_of_gap(const KernelMachine& machine) {
 
 double seconds_of_stream(const KernelMachine& machine, Bytes traffic) {
   return static_cast<double>(traffic.count()) / memory_rate(machine) + seconds_of_gap(machine);
+}
+
+double seconds_of_streams(const KernelMachine& machine, Bytes traffic, int64_t kernels) {
+  KernelSum sum(machine);
+  const double bytes_of_each = static_cast<double>(traffic.count()) / static_cast<double>(kernels);
+  sum.stream(bytes_of_each);
+  return std::max(seconds_of_stream(machine, traffic),
+                  sum.seconds() * static_cast<double>(kernels));
+}
+
+double slowest_of(const KernelMachine& machine) {
+  if (machine.gpus < 2) {
+    return 1;
+  }
+  const auto count = static_cast<double>(machine.gpus);
+  const double quantile = (count - 0.375) / (count + 0.25);
+  const double largest = std::numbers::sqrt2 * boost::math::erf_inv(2 * quantile - 1);
+  return 1 + machine.constants[KernelTerm::unequal_gpus] * largest;
 }
 
 }  // namespace lockstep::sim

@@ -14,6 +14,8 @@ struct KernelMachine {
   DeviceModel device{};
   SoftwareProfile software = SoftwareProfile::pytorch;
   bool tf32_products = false;  ///< fp32 matrix products on tensor cores; convolutions always are
+  bool channels_last = false;  ///< images lie between layers as tensor cores take them
+  int64_t gpus = 1;            ///< that work in step with each other
   KernelConstants constants{};
 };
 
@@ -37,6 +39,11 @@ double seconds_of_update(const KernelMachine& machine, Bytes traffic);
 double seconds_of_gap(const KernelMachine& machine);
 /// Of any other kernel that streams so many bytes.
 double seconds_of_stream(const KernelMachine& machine, Bytes traffic);
+/// Of so many kernels, which the software launches one by one, that stream so many bytes in all.
+double seconds_of_streams(const KernelMachine& machine, Bytes traffic, int64_t kernels);
+/// By how much the slowest GPU is slower than one alone is on average, as a factor: the expected
+/// largest of as many draws from a normal distribution (Blom 1958), as all wait for it.
+double slowest_of(const KernelMachine& machine);
 
 /// A product (rows x inner) x (inner x columns), `count` times at once.
 struct MatrixProduct {

@@ -292,6 +292,18 @@ std::string checkpoints() {
                  ", callbacks: [{ModelCheckpoint: {every_n_epochs: 2}}]"});
 }
 
+std::string section_of(const std::string& program) {
+  return program.empty() ? "" : "program: " + program + "\n";
+}
+
+// Kernels beside communication are slower then.
+void perhaps_price_kernels(LongTraining& training, bool on_gpus) {
+  if (on_gpus && training.more.find("versions:") == std::string::npos &&
+      *rc::gen::element(true, false, false)) {
+    training.more += "versions: {kernels: pytorch}\n";
+  }
+}
+
 void meet_faults(LongTraining& training, bool on_gpus) {
   const std::string one = fault(training, on_gpus);
   const std::string other = *rc::gen::element(true, false) ? ", " + fault(training, on_gpus) : "";
@@ -366,8 +378,7 @@ rc::Gen<LongTraining> long_trainings() {
     if (*rc::gen::element(true, false, false) && training.more.empty()) {
       training.more = "lr_scheduler: " + schedulers() + "\n";
     }
-    const std::string program = one_of(programs());
-    training.program = program.empty() ? "" : "program: " + program + "\n";
+    training.program = section_of(one_of(programs()));
     if (training.strategy.starts_with("deepspeed") && *rc::gen::element(true, false)) {
       go_over_ends_of_epochs(training);
     } else if (*rc::gen::element(true, false, false, false)) {
@@ -378,6 +389,7 @@ rc::Gen<LongTraining> long_trainings() {
     if (*rc::gen::element(true, false, false)) {
       meet_faults(training, on_gpus);
     }
+    perhaps_price_kernels(training, on_gpus);
     return training;
   });
 }

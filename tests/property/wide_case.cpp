@@ -282,7 +282,7 @@ WideCase wide_training(int first_kind, int end_kind, Faults faults = Faults::per
       one_of({"", "", ", disk: 1 MB/s"});
   return {fmt::format(
       "version: 1\n"
-      "versions: {{lightning: \"{}\"}}\n"
+      "versions: {{lightning: \"{}\"{}}}\n"
       "cluster: {{preset: dgx-a100, nodes: {}{}}}\n"
       "optimizer: {{{}}}\n"
       "model: {{input: [6], layers: [{{Linear: [6, {}]}}, {}, {{Linear: [{}, 3]}}], loss: "
@@ -290,7 +290,7 @@ WideCase wide_training(int first_kind, int end_kind, Faults faults = Faults::per
       "data: {{train: {{{}, batch_size: {}{}}}{}}}\n"
       "trainer: {{accelerator: gpu, devices: {}{}, strategy: {}, max_epochs: {}{}}}\n"
       "{}{}{}",
-      way.lightning, nodes, memory, way.optimizer, hidden,
+      way.lightning, one_of({"", "", ", kernels: pytorch"}), nodes, memory, way.optimizer, hidden,
       has_neighbours ? "ReLU" : one_of({"ReLU", fmt::format("{{BatchNorm1d: {}}}", hidden)}),
       hidden, amount_of_data(samples), own_size.empty() ? fmt::to_string(batch) : own_size, loader,
       validation, devices, way.by_horovodrun ? "" : fmt::format(", num_nodes: {}", nodes),

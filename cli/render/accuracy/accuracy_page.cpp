@@ -50,7 +50,9 @@ and its scenario:
   positions and without biases and dropout, and a last layer with a weight of its own. The
   vocabulary is padded as in Megatron-LM.
 - Transformer-XL's attention over a memory is attention over the segment with as many FLOPs and
-  scores. Of an adaptive softmax, only the frequent words are computed.
+  scores. Of an adaptive softmax, only the frequent words are computed. On several GPUs of Lambda's
+  tables its processes train apart (the scripts do not ask for DDP), so one of them is predicted.
+- Images are `channels_last` where the row or the script of its source says so.
 - SSD300 has its detection heads in a row, with the loss over classes alone.
 - FLOP/s of Megatron-LM's papers become a throughput by their formula.
 - A row is left out where simulating it would take more than a few seconds, and where the notes of

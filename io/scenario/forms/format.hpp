@@ -91,6 +91,7 @@ LOCKSTEP_WORDS(CollectiveModel, "nccl", "gloo", "ring", "tree");
 LOCKSTEP_WORDS(ProcessGroupBackend, "nccl", "gloo", "mpi", "horovod");
 LOCKSTEP_WORDS(ActivationCheckpointing, "none", "selective", "full");
 LOCKSTEP_WORDS(AttentionKind, "flash", "math");
+LOCKSTEP_WORDS(MemoryFormat, "contiguous", "channels_last");
 LOCKSTEP_WORDS(LossHook, "training_step", "training_step_end");
 LOCKSTEP_WORDS(Unpicklable, "model", "transform", "optimizer", "dataloader", "callback");
 LOCKSTEP_WORDS(SamplerKind, "auto", "distributed", "unrepeated", "none");

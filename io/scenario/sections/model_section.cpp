@@ -103,7 +103,7 @@ void check_one_source(Reader& reader, const Node& node) {
   }
   // What says nothing of the architecture leaves the default model as it is.
   const bool keeps_default = std::ranges::all_of(node.entries, [](const Entry& entry) {
-    return entry.key == "unpicklable" || entry.key == "compile";
+    return entry.key == "unpicklable" || entry.key == "compile" || entry.key == "memory_format";
   });
   if (first == nullptr && !(keeps_default && !node.entries.empty())) {
     reader.fail(node.mark, "a model needs one of `preset`, `hf`, `layers`, `modules`",
@@ -136,6 +136,10 @@ Table<ModelSpec> model_table() {
               {"activation_checkpointing", "none", "what to recompute in backward"}),
           field<&ModelSpec::compile>({"compile", "false", "torch.compile"}),
           field<&ModelSpec::attention>({"attention", "flash", "which attention kernel"}),
+          field<&ModelSpec::memory_format>(
+              {"memory_format", "contiguous",
+               "of images: `model.to(memory_format=torch.channels_last)`; priced by "
+               "`versions.kernels`"}),
           field<&ModelSpec::unpicklable>(
               {"unpicklable", "[]", "attributes that cannot be pickled"}),
           field<&ModelSpec::initial, InitialForm>(

@@ -166,4 +166,33 @@ TEST_CASE("a kernel that breaks after its submission fails its rank, not the sim
   CHECK(rows.completion(3).outcome == Outcome::failed);  // it came after the broken one
 }
 
+// 10 ms of kernels beside an all_reduce that takes 4 ms, and one that follows both.
+Program beside_kernels(Rank& rank) {
+  for (int i = 0; i < 10; ++i) {
+    rank.compute(1_ms);
+  }
+  const Slice bytes = Slice::of_size(DType::fp32, 50'000'000);
+  const Ticket reduced =
+      rank.all_reduce(world_group, bytes, Reduction::sum, {.on = communication_stream});
+  const Ticket last = rank.compute(1_ms, {.after = {reduced}});
+  co_await rank.settle(last);
+}
+
+TEST_CASE("kernels lose a part of the time in which their rank communicates beside them") {
+  const auto time_of = [](double contention) {
+    RunOptions options;
+    options.world_size = 2;
+    const sim::ExplicitComputeCost compute;
+    sim::FlatNetworkCost network(2, 50_GBps, 0_ns);
+    sim::SimulationOptions simulation;
+    simulation.compute = &compute;
+    simulation.communication = &network;
+    simulation.contention = contention;
+    return sim::simulate(options, simulation, beside_kernels).total_time;
+  };
+  CHECK(time_of(0) == 11_ms);
+  CHECK(time_of(0.25) == 12_ms);
+  CHECK(time_of(0.5) == 13_ms);
+}
+
 }  // namespace launch_test

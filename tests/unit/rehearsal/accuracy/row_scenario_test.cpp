@@ -38,6 +38,46 @@ PredictedRow predicted(const std::string& id, double measured, double predicted_
 
 }  // namespace
 
+TEST_CASE("accuracy: images lie as the row says, and as the scripts of its source have them") {
+  const auto yaml_of = [](const char* source, const char* precision) {
+    ThroughputRow row = row_with({{"gpu", "RTX 3090"},
+                                  {"gpus", "1"},
+                                  {"framework", "PyTorch"},
+                                  {"model", "resnet50"},
+                                  {"micro_batch", "512"},
+                                  {"precision", precision},
+                                  {"samples_per_s", "1218"}});
+    row.source = source;
+    return scenario_of(row).yaml;
+  };
+  CHECK(
+      says(yaml_of("timm", "AMP nhwc"), "model: {memory_format: channels_last, preset: resnet50"));
+  CHECK(!says(yaml_of("timm", "AMP nchw"), "memory_format"));
+  CHECK(says(yaml_of("dle_pt_resnet50", "AMP fp16"), "memory_format: channels_last"));
+  CHECK(!says(yaml_of("dle_pt_resnet50", "TF32"), "memory_format"));
+}
+
+TEST_CASE("accuracy: processes that train alone are one training each") {
+  ThroughputRow row = row_with({{"gpu", "V100 16GB"},
+                                {"gpus", "8"},
+                                {"dp", "8"},
+                                {"framework", "PyTorch"},
+                                {"strategy", "ddp"},
+                                {"model", "transformerxlbase"},
+                                {"seq_len", "192"},
+                                {"vocab", "267735"},
+                                {"global_batch", "64"},
+                                {"precision", "FP32/TF32"},
+                                {"tokens_per_s", "54671"}});
+  CHECK(scenario_of(row).group.gpus == 8);
+  row.source = "lambda_gpu_bench";
+  const RowScenario one = scenario_of(row);
+  CHECK(one.group.gpus == 1);
+  CHECK(one.group.strategy == "single_device");
+  CHECK(says(one.yaml, "batch_size: 8}"));
+  CHECK(one.samples_per_s == Approx(54671.0 / 8 / 192));
+}
+
 TEST_CASE("accuracy: a published row becomes a scenario") {
   const RowScenario scenario = scenario_of(row_with({{"row_id", "a"},
                                                      {"gpu", "V100-16GB-SXM2"},

@@ -19,7 +19,7 @@ sim::KernelMachine plain_machine(const char* gpu) {
   machine.device = *device_preset(gpu);
   machine.constants.values.fill(1);
   for (const KernelTerm term :
-       {KernelTerm::depth, KernelTerm::gap_us, KernelTerm::host_pytorch_us}) {
+       {KernelTerm::depth, KernelTerm::gap_us, KernelTerm::host_pytorch_us, KernelTerm::layout}) {
     machine.constants.values[static_cast<size_t>(term)] = 0;
   }
   return machine;
@@ -156,6 +156,81 @@ TEST_CASE("kernels: a mixture computes the chosen experts, and moves their rows"
   layer.arguments.push_back({"capacity_factor", 0.5});
   CHECK(forward_seconds(network_of(layer, {5120, 1024}), 1) <
         router + (products + between + moved) * 0.6);
+}
+
+TEST_CASE("kernels: copies that are launched one by one each take their launch") {
+  sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  set(machine, KernelTerm::host_pytorch_us, 8);
+  // 9 MB take 10 us: ten parts of it a microsecond each, which the launches exceed.
+  CHECK(sim::seconds_of_streams(machine, Bytes(9'000'000), 1) == Approx(10e-6));
+  CHECK(sim::seconds_of_streams(machine, Bytes(9'000'000), 10) == Approx(80e-6));
+  set(machine, KernelTerm::gap_us, 9);
+  CHECK(sim::seconds_of_streams(machine, Bytes(9'000'000), 10) == Approx(100e-6));
+}
+
+TEST_CASE("kernels: the slowest of several GPUs sets the pace") {
+  sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  set(machine, KernelTerm::unequal_gpus, 0.01);
+  const auto slowest = [&](int64_t gpus) {
+    machine.gpus = gpus;
+    return (sim::slowest_of(machine) - 1) / 0.01;
+  };
+  CHECK(slowest(1) == 0);
+  // Expected largest of 2, 8 and 100 draws from a normal distribution: 1 / sqrt(pi), and tables of
+  // order statistics (Harter 1961).
+  CHECK(slowest(2) == Approx(0.5642).epsilon(0.05));
+  CHECK(slowest(8) == Approx(1.4236).epsilon(0.01));
+  CHECK(slowest(100) == Approx(2.5076).epsilon(0.01));
+}
+
+namespace {
+
+Network convolution_of(int64_t kernel, int64_t stride) {
+  LayerDescription layer{.kind = "Conv2d"};
+  layer.arguments = {{"in_channels", int64_t{512}}, {"out_channels", int64_t{1024}},
+                     {"kernel_size", kernel},       {"stride", stride},
+                     {"padding", kernel / 2},       {"bias", false}};
+  return network_of(layer, {512, 64, 64});
+}
+
+double convolution_seconds(const sim::KernelMachine& machine, const Network& network, DType dtype,
+                           bool is_backward) {
+  return sim::seconds_of_pass(
+      machine,
+      {.layer = &network.layers.front(), .is_backward = is_backward, .samples = 5, .dtype = dtype});
+}
+
+}  // namespace
+
+TEST_CASE("kernels: convolutions of 3 x 3 that move by one go by Winograd without tensor cores") {
+  sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  const auto speedup = [&](int64_t kernel, int64_t stride, DType dtype) {
+    const Network network = convolution_of(kernel, stride);
+    set(machine, KernelTerm::winograd, 1);
+    const double before = convolution_seconds(machine, network, dtype, false);
+    set(machine, KernelTerm::winograd, 2);
+    return before / convolution_seconds(machine, network, dtype, false);
+  };
+  CHECK(speedup(3, 1, DType::fp32) == Approx(2));
+  CHECK(speedup(3, 2, DType::fp32) == 1);
+  CHECK(speedup(1, 1, DType::fp32) == 1);
+  CHECK(speedup(3, 1, DType::fp16) == 1);
+}
+
+TEST_CASE("kernels: tensor cores want images as channels_last, and others are turned") {
+  sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  set(machine, KernelTerm::layout, 1);
+  const Network network = convolution_of(3, 1);
+  const double images = 2.0 * 5 * (512 + 1024) * 64 * 64 / bytes_of_v100;  // read once, in fp16
+  for (const bool is_backward : {false, true}) {
+    machine.channels_last = false;
+    const double turned = convolution_seconds(machine, network, DType::fp16, is_backward);
+    const double of_vectors = convolution_seconds(machine, network, DType::fp32, is_backward);
+    machine.channels_last = true;
+    CHECK(turned - convolution_seconds(machine, network, DType::fp16, is_backward) ==
+          Approx(2 * (is_backward ? 2 : 1) * images));
+    CHECK(of_vectors == convolution_seconds(machine, network, DType::fp32, is_backward));
+  }
 }
 
 TEST_CASE("kernels: attention with few key heads has narrow projections") {
