@@ -48,6 +48,8 @@ struct FitRow {
   double base_exposed_s = 0;
   double base_communication_s = 0;
   double measured_s = 0;
+  std::string software{};  ///< the name of its profile
+  bool convolves = false;
 };
 
 std::string key_of_layer(const Layer& layer) {
@@ -135,6 +137,8 @@ std::optional<FitRow> fit_row(const ThroughputRow& published) {
   row.base_compute_s = seconds(prediction.breakdown.compute + prediction.breakdown.optimizer);
   row.base_exposed_s = seconds(prediction.breakdown.exposed_communication);
   row.base_communication_s = seconds(prediction.breakdown.communication);
+  row.software = scenario.group.software;
+  row.convolves = sim::convolves(*run.preparation.network);
   row.measured_s = static_cast<double>(row.samples * row.accumulated * scenario.group.gpus) /
                    scenario.samples_per_s;
   return row;
@@ -232,7 +236,7 @@ void tell(const std::string& name, const std::vector<double>& ratios) {
 }
 
 std::string entry_text(const std::string& without, const sim::KernelConstants& constants,
-                       size_t rows, double low, double high) {
+                       size_t rows) {
   std::string text = fmt::format("    {{\"{}\",\n     {{", without);
   for (size_t place = 0; place < constants.values.size(); ++place) {
     text += fmt::format("{}{:.4g}",
@@ -241,7 +245,28 @@ std::string entry_text(const std::string& without, const sim::KernelConstants& c
                                           : ", ",
                         constants.values[place]);
   }
-  return text + fmt::format("}},\n     {},\n     {:.3g},\n     {:.3g}}},\n", rows, low, high);
+  return text + fmt::format("}},\n     {}}},\n", rows);
+}
+
+/// Measured / predicted times by software and by whether the network convolves; of all software
+/// under an empty name.
+using HeldOut = std::map<std::pair<std::string, bool>, std::vector<double>>;
+
+std::string ranges_text(const HeldOut& held_out) {
+  constexpr size_t enough_rows = 20;
+  std::string text;
+  for (auto [of, ratios] : held_out) {
+    if (ratios.size() < enough_rows) {
+      continue;
+    }
+    std::ranges::sort(ratios);
+    const auto at = [&ratios](double part) {
+      return ratios[static_cast<size_t>(part * static_cast<double>(ratios.size() - 1))];
+    };
+    text += fmt::format("    {{\"{}\", {}, {}, {:.3g}, {:.3g}}},\n", of.first, of.second,
+                        ratios.size(), at(0.05), at(0.95));
+  }
+  return text;
 }
 
 std::vector<FitRow> load_rows() {
@@ -274,6 +299,7 @@ void fit_all() {
   const sim::KernelConstants fitted = fit_to(all, sim::usual_kernel_constants());
   std::string entries;
   std::vector<double> held_out;
+  HeldOut by_kind;
   std::vector<double> inside;
   std::vector<double> usual;
   for (const FitRow& row : rows) {
@@ -290,26 +316,26 @@ void fit_all() {
     for (const FitRow& row : rows) {
       if (row.source == source) {
         own.push_back(row.measured_s / step_seconds(row, constants));
+        by_kind[{row.software, row.convolves}].push_back(own.back());
+        by_kind[{"", row.convolves}].push_back(own.back());
       }
     }
     tell(source, own);
     held_out.insert(held_out.end(), own.begin(), own.end());
-    entries += entry_text(source, constants, others.size(), 1, 1);
+    entries += entry_text(source, constants, others.size());
   }
   tell("held out", held_out);
   tell("fitted to all", inside);
   tell("usual values", usual);
-  std::ranges::sort(held_out);
-  const auto at = [&held_out](double part) {
-    return held_out[static_cast<size_t>(part * static_cast<double>(held_out.size() - 1))];
-  };
   std::cout << "// Printed by bench/kernel_fit.cpp.\n#include \"sim/cost/kernel_fits.hpp\"\n\n"
                "namespace lockstep::sim {\n\nnamespace {\n\nconstexpr KernelFitEntry "
                "kernel_fit_entries[] = {\n"
-            << entry_text("", fitted, rows.size(), at(0.05), at(0.95)) << entries
+            << entry_text("", fitted, rows.size()) << entries
+            << "};\n\nconstexpr KernelRange kernel_range_entries[] = {\n"
+            << ranges_text(by_kind)
             << "};\n\n}  // namespace\n\nstd::span<const KernelFitEntry> kernel_fits() { return "
-               "kernel_fit_entries; "
-               "}\n\n}  // namespace lockstep::sim\n";
+               "kernel_fit_entries; }\nstd::span<const KernelRange> kernel_ranges() { return "
+               "kernel_range_entries; }\n\n}  // namespace lockstep::sim\n";
   for (const sim::KernelTermEntry& term : sim::kernel_terms()) {
     std::cerr << fmt::format("| `{}` | {:g} | {:.4g} |\n", term.name, term.usual,
                              fitted[term.term]);

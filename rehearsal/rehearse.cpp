@@ -238,9 +238,12 @@ void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
     add_range(planned ? *planned : *rehearsal.scenario, request_of_prediction(request),
               rehearsal.results.prediction);
     tell_missing_range(request, rehearsal);
-  } else if (!is_real(rehearsal.world) && !rehearsal.hung && rehearsal.undecided.empty() &&
-             kernel_machine(*rehearsal.scenario, rehearsal.run.machine.cluster.node.device)) {
-    add_fitted_range(rehearsal.results.prediction);
+  } else if (!is_real(rehearsal.world) && !rehearsal.hung && rehearsal.undecided.empty()) {
+    const OneRun& run = rehearsal.run;
+    const auto kernels = kernel_machine(*rehearsal.scenario, run.machine.cluster.node.device);
+    if (kernels && run.preparation.network) {
+      add_fitted_range(rehearsal.results.prediction, *kernels, *run.preparation.network);
+    }
   }
 }
 

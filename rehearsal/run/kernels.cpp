@@ -17,19 +17,30 @@ namespace {
 // PyTorch reads it (aten/src/ATen/Context.cpp); NVIDIA's containers set it.
 constexpr std::string_view tf32_variable = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE";
 
-std::string sentence_of_kernels(const sim::KernelMachine& machine) {
+std::optional<sim::KernelRange> range_of(const sim::KernelMachine& machine,
+                                         const Network& network) {
+  return sim::kernel_range(software_profile_names()[static_cast<size_t>(machine.software)],
+                           sim::convolves(network));
+}
+
+std::string sentence_of_kernels(const sim::KernelMachine& machine, const Network* network) {
   const std::span<const sim::KernelFitEntry> fits = sim::kernel_fits();
   const std::string software(software_profile_names()[static_cast<size_t>(machine.software)]);
   if (fits.empty()) {
     return fmt::format("compute: {}, kernels by shape under `{}`; UNCALIBRATED: assumed constants",
                        machine.device.name, software);
   }
-  const sim::KernelFitEntry& fit = fits.front();
-  return fmt::format(
-      "compute: {}, kernels by shape under `{}`, with constants fitted to {} published throughputs "
-      "(docs/kernels.md); measured / predicted time of held-out sources {:.2f} to {:.2f} (5 to 95 "
-      "%)",
-      machine.device.name, software, fit.rows, fit.low, fit.high);
+  std::string sentence = fmt::format(
+      "compute: {}, kernels by shape under `{}`, with constants fitted to {} published "
+      "throughputs (docs/kernels.md)",
+      machine.device.name, software, fits.front().rows);
+  if (const auto range = network == nullptr ? std::nullopt : range_of(machine, *network)) {
+    sentence += fmt::format(
+        "; measured / predicted time of {} held-out ones of {}{}: {:.2f} to {:.2f} (5 to 95 %)",
+        range->rows, range->convolves ? "convolutional networks" : "other networks",
+        range->software.empty() ? "" : " under it", range->low, range->high);
+  }
+  return sentence;
 }
 
 // Frameworks that run a graph choose the layout, as torch.compile does.
@@ -72,16 +83,17 @@ std::optional<sim::KernelMachine> kernels_of(const Scenario& scenario, const Mac
                                           : kernel_machine(scenario, machine.cluster.node.device);
 }
 
-void add_fitted_range(Prediction& prediction) {
-  if (sim::kernel_fits().empty()) {
+void add_fitted_range(Prediction& prediction, const sim::KernelMachine& machine,
+                      const Network& network) {
+  const std::optional<sim::KernelRange> range = range_of(machine, network);
+  if (!range) {
     return;
   }
-  const sim::KernelFitEntry& fit = sim::kernel_fits().front();
   const auto scaled = [](Time time, double factor) {
     return Time(std::llround(static_cast<double>(time.count()) * factor));
   };
-  const double low = std::min(1.0, fit.low);
-  const double high = std::max(1.0, fit.high);
+  const double low = std::min(1.0, range->low);
+  const double high = std::max(1.0, range->high);
   prediction.total_time_low = scaled(prediction.total_time, low);
   prediction.total_time_high = scaled(prediction.total_time, high);
   if (prediction.step_time) {
@@ -102,7 +114,7 @@ sim::CostsResult costs_with(const std::optional<sim::KernelMachine>& kernels,
   if (!built.errors.empty()) {
     return built;
   }
-  costs.basis.front() = sentence_of_kernels(*kernels);
+  costs.basis.front() = sentence_of_kernels(*kernels, options.network);
   costs.compute =
       std::make_unique<sim::KernelComputeCost>(*kernels, options.network, std::move(costs.compute));
   if (!options.stragglers.empty()) {

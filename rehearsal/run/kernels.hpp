@@ -23,6 +23,7 @@ sim::CostsResult costs_with(const std::optional<sim::KernelMachine>& kernels,
 
 /// The range of a prediction whose kernels were fitted: what measured steps of held-out sources
 /// took of the predicted time, 5 to 95 %. Nothing where nothing was fitted.
-void add_fitted_range(Prediction& prediction);
+void add_fitted_range(Prediction& prediction, const sim::KernelMachine& machine,
+                      const Network& network);
 
 }  // namespace lockstep::cli

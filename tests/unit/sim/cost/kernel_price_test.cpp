@@ -5,6 +5,7 @@
 #include "model/cluster/presets.hpp"
 #include "model/network/build.hpp"
 #include "model/network/presets.hpp"
+#include "sim/cost/kernel_fits.hpp"
 
 using namespace lockstep;
 
@@ -101,6 +102,24 @@ TEST_CASE("kernels: the choice of software") {
   CHECK(kernel_choice("compiled")->software == SoftwareProfile::compiled);
   CHECK(kernel_choice("graph without mpt_a100_40")->without == "mpt_a100_40");
   CHECK(!kernel_choice("jax"));
+}
+
+TEST_CASE("kernels: the range of a prediction is of its software and kind of network") {
+  const auto range = sim::kernel_range("pytorch", true);
+  REQUIRE(range);
+  CHECK(range->software == "pytorch");
+  CHECK(range->convolves);
+  CHECK(range->low < range->high);
+  CHECK(range->rows >= 20);
+  CHECK(sim::kernel_range("compiled", false)->software.empty());  // has few rows
+  const auto of_preset = [](const char* name) {
+    return sim::convolves(
+        build_network(std::get<NetworkDescription>(describe_preset(name))).network);
+  };
+  CHECK(of_preset("resnet50"));
+  CHECK(of_preset("vgg16"));
+  CHECK(!of_preset("gpt2"));
+  CHECK(!of_preset("vit-b-16"));  // its patches are convolutions, 1 % of its FLOPs
 }
 
 namespace {
