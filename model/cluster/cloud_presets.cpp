@@ -93,6 +93,8 @@ void add_amazon(std::vector<Cluster>& all) {
     const bool has_efa = cluster.network.bandwidth >= gigabits_per_second(100);
     cluster.network.fabric = has_efa ? Fabric::efa : Fabric::tcp;
     cluster.network.nic_latency = has_efa ? efa_latency(cluster.name) : Time{};
+    cluster.network.socket_threads = 2;  // NCCL, src/transport/net_socket.cc
+    cluster.network.sockets_per_thread = 8;
     all.push_back(std::move(cluster));
   };
   add(with_cube_mesh(machine("p3.16xlarge", "v100-sxm2-16gb", 8,
@@ -131,6 +133,7 @@ void add_google(std::vector<Cluster>& all) {
     cluster.network.fabric = cluster.name.starts_with("a3-mega")   ? Fabric::tcpxo
                              : cluster.name.starts_with("a3-high") ? Fabric::tcpx
                                                                    : Fabric::tcp;
+    cluster.network.socket_threads = 4;  // NCCL, src/transport/net_socket.cc
     all.push_back(std::move(cluster));
   };
   add(with_nvswitch(machine("a2-highgpu-8g", "a100-sxm4-40gb", 8,

@@ -87,6 +87,9 @@ struct NetworkModel {
   Fabric fabric = Fabric::infiniband;
   /// What the network's plugin reports to NCCL for each message; InfiniBand and sockets report 0.
   Time nic_latency{};
+  /// Threads and sockets of each that NCCL gives a connection over TCP by the vendor of the NIC.
+  int socket_threads = 1;
+  int sockets_per_thread = 1;
 };
 
 /// Nodes that are all alike. A device is numbered through the cluster: node * devices + place.

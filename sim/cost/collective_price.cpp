@@ -120,6 +120,9 @@ NcclPricing::NcclPricing(const Setup& setup)
       nic_GBps_(static_cast<double>(setup.cluster.network.bandwidth.count()) * 1e-9 *
                 setup.cluster.node.nics * static_cast<double>(communicator_.ranks_per_node()) /
                 setup.cluster.node.devices),
+      sockets_of_connection_(
+          setup.settings.socket_threads.value_or(setup.cluster.network.socket_threads) *
+          setup.settings.sockets_per_thread.value_or(setup.cluster.network.sockets_per_thread)),
       gpus_per_process_(setup.gpus_per_process) {
   const NcclConstants constants = nccl_constants(setup.version);
   for (size_t function = 0; function < candidates_.size(); ++function) {
@@ -146,14 +149,13 @@ double NcclPricing::limited_by_channels(const NcclCandidate& candidate) const {
   return allowed < blocks ? static_cast<double>(blocks) / allowed : 1;
 }
 
-// A channel between nodes has one connection, of as many sockets as NCCL_SOCKET_NTHREADS and
-// NCCL_NSOCKS_PERTHREAD say, and one core of the host copies for each of them. The efficiency of
-// TCP is counted elsewhere: this is what goes beyond it.
+// A channel between nodes has one connection, and one core of the host copies for each of its
+// sockets. The efficiency of TCP is counted elsewhere: this is what goes beyond it.
 double NcclPricing::limited_by_sockets(const NcclGraph& graph) const {
   if (path_ != PathClass::tcp || communicator_.nodes < 2) {
     return 1;
   }
-  const double sockets = settings_.socket_threads * settings_.sockets_per_thread;
+  const double sockets = sockets_of_connection_;
   const double reachable = std::min(correction_.of(CorrectionTerm::efficiency_tcp) * graph.inter,
                                     correction_.of(CorrectionTerm::socket_rate) * sockets);
   return correction_.of(CorrectionTerm::efficiency_tcp) * graph.inter / reachable;

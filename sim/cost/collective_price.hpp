@@ -64,7 +64,8 @@ class NcclPricing {
   NcclSettings settings_;
   CollectiveCorrection correction_;
   PathClass path_ = PathClass::nvlink;
-  double nic_GBps_ = 0;  ///< of all NICs of a node that members use
+  double nic_GBps_ = 0;            ///< of all NICs of a node that members use
+  int sockets_of_connection_ = 1;  ///< over TCP
   int64_t gpus_per_process_ = 1;
   std::array<std::vector<NcclCandidate>, 5> candidates_;  ///< by NcclFunction
 };

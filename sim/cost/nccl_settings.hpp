@@ -29,8 +29,8 @@ struct NcclSettings {
   std::optional<double> network_overhead_us{};  ///< NCCL_NET_OVERHEAD, in nanoseconds there
   std::optional<int> channels_min{};            ///< NCCL_MIN_CTAS, NCCL_MIN_NCHANNELS
   std::optional<int> channels_max{};            ///< NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS
-  int socket_threads = 1;                       ///< NCCL_SOCKET_NTHREADS; of one connection
-  int sockets_per_thread = 1;                   ///< NCCL_NSOCKS_PERTHREAD
+  std::optional<int> socket_threads{};          ///< NCCL_SOCKET_NTHREADS; of one connection
+  std::optional<int> sockets_per_thread{};      ///< NCCL_NSOCKS_PERTHREAD
 };
 
 /// A variable as the scenario or the command line gives it.

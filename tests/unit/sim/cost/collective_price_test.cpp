@@ -130,6 +130,14 @@ TEST_CASE("a TCP connection has the rate of its sockets") {
   CHECK(rate_of(1, 1) == Approx(network * 2.5 / (0.8 * ring.inter)));
   CHECK(rate_of(2, 1) == Approx(network * 5.0 / (0.8 * ring.inter)));
   CHECK(rate_of(4, 8) == Approx(network));
+  // What NCCL gives a connection on such NICs by itself.
+  setup.settings = {};
+  const auto rate = [&] { return NcclPricing(setup).price(OpKind::all_reduce, 1_GiB).transfer_us; };
+  const double one_socket = rate();
+  setup.cluster.network.socket_threads = 2;
+  CHECK(rate() == Approx(one_socket / 2));
+  CHECK(cluster_preset("a2-highgpu-8g")->network.socket_threads == 4);
+  CHECK(cluster_preset("p3.16xlarge")->network.sockets_per_thread == 8);
 }
 
 TEST_CASE("what no measurement covers is an extrapolation and says so") {
