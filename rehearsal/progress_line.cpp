@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "model/core/characters.hpp"
 #include "rehearsal/text/fitted_text.hpp"
 
 namespace lockstep::cli {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "model/core/characters.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -26,13 +28,6 @@ std::optional<std::string_view> line_of(std::string_view text, int line) {
 
 bool is_word(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
-}
-
-// Continuation bytes of UTF-8 take no column on a screen.
-size_t letters(std::string_view bytes) {
-  return static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
-  }));
 }
 
 struct Span {
@@ -63,7 +58,7 @@ size_t first_column_of(std::string_view line, const Span& span) {
     return 0;
   }
   size_t begin = span.begin > before ? span.begin - before : 0;
-  while (begin < line.size() && (static_cast<unsigned char>(line[begin]) & 0xc0) == 0x80) {
+  while (begin < line.size() && !begins_character(line[begin])) {
     ++begin;
   }
   return begin;
@@ -108,7 +103,7 @@ std::string excerpt(const std::string& file, std::vector<Mark> marks, const Sour
     const std::string marked(std::max<size_t>(1, length), mark.subject ? '^' : '-');
     const std::string under = marked + (mark.label.empty() ? "" : " " + mark.label);
     out += fmt::format("{} | {}{}\n", margin,
-                       std::string(letters(line->substr(cut, begin - cut)), ' '),
+                       std::string(characters(line->substr(cut, begin - cut)), ' '),
                        mark.subject ? style.error(under) : style.note(under));
   }
   return out + margin + " |\n";

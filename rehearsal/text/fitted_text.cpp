@@ -1,12 +1,10 @@
 #include "rehearsal/text/fitted_text.hpp"
 
-#include <algorithm>
+#include "model/core/characters.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
 // Where the character with this number begins; the end of the text behind its last one.
 size_t offset_of(std::string_view text, size_t character) {
@@ -19,10 +17,6 @@ size_t offset_of(std::string_view text, size_t character) {
 }
 
 }  // namespace
-
-size_t characters(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(text, begins_character));
-}
 
 std::string with_first_characters(std::string_view text, size_t count) {
   return characters(text) <= count ? std::string(text)

@@ -6,11 +6,8 @@
 
 namespace lockstep::cli {
 
-/// How many characters a text in UTF-8 has.
-size_t characters(std::string_view text);
-
-/// A text of at most `count` characters (at least 2): a longer one ends, or begins, with ".." in
-/// place of what is left out.
+/// A text in UTF-8 of at most `count` characters (at least 2): a longer one ends, or begins, with
+/// ".." in place of what is left out.
 std::string with_first_characters(std::string_view text, size_t count);
 std::string with_last_characters(std::string_view text, size_t count);
 

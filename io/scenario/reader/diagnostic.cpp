@@ -5,15 +5,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "model/core/characters.hpp"
+
 namespace lockstep {
 namespace {
-
-/// Continuation bytes of UTF-8 take no column on a screen.
-size_t characters(std::string_view bytes) {
-  return static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
-  }));
-}
 
 /// A long line (JSON is often one) is cut to a window around the column.
 struct Excerpt {
@@ -28,7 +23,7 @@ Excerpt excerpt(std::string_view line, int column, int length) {
   constexpr size_t whole = before + after;  // a line that is no longer is not cut
   size_t at = std::min(line.size(), static_cast<size_t>(std::max(column, 1) - 1));
   const auto inside_character = [&](size_t position) {
-    return position < line.size() && (static_cast<unsigned char>(line[position]) & 0xc0) == 0x80;
+    return position < line.size() && !begins_character(line[position]);
   };
   size_t begin = at > before && line.size() > whole ? at - before : 0;
   while (inside_character(begin)) {
