@@ -9,6 +9,7 @@
 #include "rehearsal/accuracy/row_layout.hpp"
 #include "rehearsal/accuracy/row_machine.hpp"
 #include "rehearsal/accuracy/row_model.hpp"
+#include "rehearsal/accuracy/row_source.hpp"
 
 namespace lockstep::cli {
 
@@ -119,9 +120,7 @@ std::string environment_of(const ThroughputRow& row) {
   if (contains(row.text("precision"), "TF32")) {
     variables = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE: \"1\"";
   }
-  // lambdal/deeplearning-benchmark, pytorch/scripts/benchmark_pytorch.sh exports it for each task.
-  if (contains(row.text("interconnect"), "NCCL_P2P_DISABLE=1") ||
-      row.source == "lambda_gpu_bench") {
+  if (contains(row.text("interconnect"), "NCCL_P2P_DISABLE=1")) {
     variables += fmt::format("{}NCCL_P2P_DISABLE: \"1\"", variables.empty() ? "" : ", ");
   }
   return variables.empty() ? "" : fmt::format("env: {{{}}}\n", variables);
@@ -129,11 +128,7 @@ std::string environment_of(const ThroughputRow& row) {
 
 /// `model` with images as channels_last, where the row has them so.
 std::string in_its_format(const ThroughputRow& row, const std::string& model) {
-  // NVIDIA/DeepLearningExamples, PyTorch/Classification/ConvNets/configs.yml: memory_format nhwc
-  // of all resnet50 in AMP, of none in FP32 or TF32.
-  const bool is_of_examples =
-      row.source == "dle_pt_resnet50" && contains(row.text("precision"), "AMP");
-  if (!is_of_examples && !contains(row.text("precision"), "nhwc")) {
+  if (!contains(row.text("precision"), "nhwc")) {
     return model;
   }
   constexpr std::string_view in_one_line = "model: {";
@@ -180,32 +175,10 @@ std::string yaml_of(const ThroughputRow& row, const RowMachine& machine, const R
       strategy.cuts_batch ? 1 : step.accumulated, steps, step.samples() * (steps + 1), batch);
 }
 
-/// A row whose processes train alone, as one of them. lambdal/deeplearning-benchmark starts
-/// Transformer-XL on several GPUs without `--multi_gpu ddp` (pytorch/scripts/config_v1), and
-/// NVIDIA's train.py wraps nothing then: each process has its part of the batch and a model of its
-/// own.
-ThroughputRow as_it_ran(const ThroughputRow& row) {
-  const auto gpus = row.whole("gpus");
-  const auto batch = row.whole("global_batch");
-  const auto tokens = row.number("tokens_per_s");
-  const bool is_apart =
-      row.source == "lambda_gpu_bench" && row.text("model").starts_with("transformerxl");
-  if (!is_apart || !gpus || *gpus < 2 || !batch || *batch % *gpus != 0 || !tokens) {
-    return row;
-  }
-  ThroughputRow one = row;
-  one.set("gpus", "1");
-  one.set("dp", "1");
-  one.set("strategy", "single");
-  one.set("global_batch", std::to_string(*batch / *gpus));
-  one.set("tokens_per_s", fmt::format("{}", *tokens / static_cast<double>(*gpus)));
-  return one;
-}
-
 }  // namespace
 
 RowScenario scenario_of(const ThroughputRow& published) {
-  const ThroughputRow row = as_it_ran(published);
+  const ThroughputRow row = with_scripts_of_source(published);
   const RowMachine machine = machine_of_row(row);
   const RowLayout layout = layout_of(row, machine.gpus);
   const RowModel model = model_of(row, layout.tensor);

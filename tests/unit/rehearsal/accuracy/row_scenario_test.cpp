@@ -76,6 +76,7 @@ TEST_CASE("accuracy: processes that train alone are one training each") {
   CHECK(one.group.strategy == "single_device");
   CHECK(says(one.yaml, "batch_size: 8}"));
   CHECK(one.samples_per_s == Approx(54671.0 / 8 / 192));
+  CHECK(says(one.yaml, "NCCL_P2P_DISABLE"));
 }
 
 TEST_CASE("accuracy: a published row becomes a scenario") {
