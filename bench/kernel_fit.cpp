@@ -23,6 +23,7 @@
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/run/kernels.hpp"
 #include "sim/cost/kernel_fits.hpp"
+#include "sim/cost/kernel_ranges.hpp"
 
 namespace lockstep::cli {
 
@@ -116,13 +117,10 @@ std::optional<FitRow> fit_row(const ThroughputRow& published) {
   const Prediction prediction = measure(run).prediction;
   const bool is_sharded = scenario.yaml.find("FSDPStrategy") != std::string::npos;
   FitRow row{.id = published.id(), .source = published.source};
-  row.machine.device = run.machine.cluster.node.device;
-  row.machine.software = kernel_choice(scenario.group.software)->software;
+  const KernelChoice software = *kernel_choice(scenario.group.software);
+  row.machine =
+      *kernel_machine(software, loaded.scenarios.front(), run.machine.cluster.node.device);
   row.machine.gpus = scenario.group.gpus;
-  row.machine.channels_last = row.machine.software == SoftwareProfile::graph ||
-                              row.machine.software == SoftwareProfile::compiled ||
-                              names("channels_last");
-  row.machine.tf32_products = scenario.yaml.find("TF32_CUBLAS") != std::string::npos;
   row.layers = counted_layers(*run.preparation.network);
   row.dtype = dtype_of(scenario.group.precision);
   row.samples = number_after(scenario.yaml, "batch_size: ");
@@ -327,15 +325,17 @@ void fit_all() {
   tell("held out", held_out);
   tell("fitted to all", inside);
   tell("usual values", usual);
-  std::cout << "// Printed by bench/kernel_fit.cpp.\n#include \"sim/cost/kernel_fits.hpp\"\n\n"
-               "namespace lockstep::sim {\n\nnamespace {\n\nconstexpr KernelFitEntry "
-               "kernel_fit_entries[] = {\n"
-            << entry_text("", fitted, rows.size()) << entries
-            << "};\n\nconstexpr KernelRange kernel_range_entries[] = {\n"
-            << ranges_text(by_kind)
-            << "};\n\n}  // namespace\n\nstd::span<const KernelFitEntry> kernel_fits() { return "
-               "kernel_fit_entries; }\nstd::span<const KernelRange> kernel_ranges() { return "
-               "kernel_range_entries; }\n\n}  // namespace lockstep::sim\n";
+  std::cout
+      << "// Printed by bench/kernel_fit.cpp.\n#include \"sim/cost/kernel_fits.hpp\"\n\n#include "
+         "\"sim/cost/kernel_ranges.hpp\"\n\n"
+         "namespace lockstep::sim {\n\nnamespace {\n\nconstexpr KernelFitEntry "
+         "kernel_fit_entries[] = {\n"
+      << entry_text("", fitted, rows.size()) << entries
+      << "};\n\nconstexpr KernelRange kernel_range_entries[] = {\n"
+      << ranges_text(by_kind)
+      << "};\n\n}  // namespace\n\nstd::span<const KernelFitEntry> kernel_fits() { return "
+         "kernel_fit_entries; }\nstd::span<const KernelRange> kernel_ranges() { return "
+         "kernel_range_entries; }\n\n}  // namespace lockstep::sim\n";
   for (const sim::KernelTermEntry& term : sim::kernel_terms()) {
     std::cerr << fmt::format("| `{}` | {:g} | {:.4g} |\n", term.name, term.usual,
                              fitted[term.term]);

@@ -9,6 +9,7 @@
 #include "model/cluster/software.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/kernel_fits.hpp"
+#include "sim/cost/kernel_ranges.hpp"
 
 namespace lockstep::cli {
 
@@ -62,25 +63,36 @@ std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
   const auto asked = std::ranges::find(scenario.versions, "kernels", &LibraryVersion::library);
   const std::optional<KernelChoice> choice =
       asked == scenario.versions.end() ? std::nullopt : kernel_choice(asked->version);
-  if (!choice || device.compute_capability == 0) {
+  return choice ? kernel_machine(*choice, scenario, device) : std::nullopt;
+}
+
+std::optional<sim::KernelMachine> kernel_machine(const KernelChoice& choice,
+                                                 const Scenario& scenario,
+                                                 const DeviceModel& device) {
+  if (device.compute_capability == 0) {
     return std::nullopt;
   }
   sim::KernelMachine machine;
   machine.device = device;
-  machine.software = choice->software;
-  machine.constants = choice->without.empty() ? sim::fitted_kernel_constants()
-                                              : sim::kernel_constants_without(choice->without);
+  machine.software = choice.software;
+  machine.constants = choice.without.empty() ? sim::fitted_kernel_constants()
+                                             : sim::kernel_constants_without(choice.without);
   machine.tf32_products = std::ranges::any_of(scenario.env, [](const EnvironmentVariable& each) {
     return each.name == tf32_variable && each.value == "1";
   });
-  machine.channels_last = has_channels_last(scenario, choice->software);
+  machine.channels_last = has_channels_last(scenario, choice.software);
   return machine;
 }
 
 std::optional<sim::KernelMachine> kernels_of(const Scenario& scenario, const Machine& machine,
-                                             bool is_calibrated) {
-  return is_calibrated || machine.is_flat ? std::nullopt
-                                          : kernel_machine(scenario, machine.cluster.node.device);
+                                             const sim::CostOptions& options) {
+  auto kernels = options.calibration != nullptr || machine.is_flat
+                     ? std::nullopt
+                     : kernel_machine(scenario, machine.cluster.node.device);
+  if (kernels) {
+    kernels->gpus = int64_t{options.world_size} * options.devices_per_rank;
+  }
+  return kernels;
 }
 
 void add_fitted_range(Prediction& prediction, const sim::KernelMachine& machine,

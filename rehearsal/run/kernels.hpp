@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "model/cluster/software.hpp"
 #include "model/scenario/scenario.hpp"
 #include "rehearsal/results.hpp"
 #include "rehearsal/run/machine.hpp"
@@ -13,9 +14,14 @@ namespace lockstep::cli {
 /// What prices kernels if the scenario asks for it by `versions.kernels`; nothing: data sheets do.
 std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
                                                  const DeviceModel& device);
-/// The same for a run; nothing where a calibration or a flat machine prices its kernels.
+/// The same by this choice, whatever the scenario asks for.
+std::optional<sim::KernelMachine> kernel_machine(const KernelChoice& choice,
+                                                 const Scenario& scenario,
+                                                 const DeviceModel& device);
+/// The same for a run with these options; nothing where a calibration or a flat machine prices its
+/// kernels.
 std::optional<sim::KernelMachine> kernels_of(const Scenario& scenario, const Machine& machine,
-                                             bool is_calibrated);
+                                             const sim::CostOptions& options);
 
 /// Costs with kernels by shape in place of the roofline; without `kernels` as they are.
 sim::CostsResult costs_with(const std::optional<sim::KernelMachine>& kernels,

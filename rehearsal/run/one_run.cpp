@@ -91,16 +91,6 @@ bool may_leave_out(const OneRun& run, const RunRequest& request) {
          request.replay == nullptr;
 }
 
-std::optional<sim::KernelMachine> kernels_of_run(const OneRun& run, const Scenario& scenario,
-                                                 bool is_calibrated) {
-  auto kernels = kernels_of(scenario, run.machine, is_calibrated);
-  if (kernels) {
-    const RunOptions& options = run.preparation.options;
-    kernels->gpus = int64_t{options.world_size} * options.devices_per_rank;
-  }
-  return kernels;
-}
-
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
               const FaultPlan& faults, const ProgramOfRank& program, Folding& folding) {
   const NamedCalibration named = calibration_of(scenario, run.machine);
@@ -111,7 +101,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
   options.classes = run.preparation.options.classes;
   options.folds_links = folding.links;
-  const auto kernels = kernels_of_run(run, scenario, named.calibration != nullptr);
+  const auto kernels = kernels_of(scenario, run.machine, options);
   sim::CostsResult built = costs_with(kernels, run.machine.cluster, options);
   for (const ClusterError& error : built.errors) {
     run.problems.push_back(

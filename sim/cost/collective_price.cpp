@@ -155,10 +155,9 @@ double NcclPricing::limited_by_sockets(const NcclGraph& graph) const {
   if (path_ != PathClass::tcp || communicator_.nodes < 2) {
     return 1;
   }
-  const double sockets = sockets_of_connection_;
-  const double reachable = std::min(correction_.of(CorrectionTerm::efficiency_tcp) * graph.inter,
-                                    correction_.of(CorrectionTerm::socket_rate) * sockets);
-  return correction_.of(CorrectionTerm::efficiency_tcp) * graph.inter / reachable;
+  const double of_network = correction_.of(CorrectionTerm::efficiency_tcp) * graph.inter;
+  const double of_sockets = correction_.of(CorrectionTerm::socket_rate) * sockets_of_connection_;
+  return std::max(1.0, of_network / of_sockets);
 }
 
 CollectivePrice NcclPricing::tuned(NcclFunction function, int64_t bytes) const {

@@ -1,6 +1,8 @@
 // Printed by bench/kernel_fit.cpp.
 #include "sim/cost/kernel_fits.hpp"
 
+#include "sim/cost/kernel_ranges.hpp"
+
 namespace lockstep::sim {
 
 namespace {

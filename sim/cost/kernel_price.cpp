@@ -202,10 +202,8 @@ double seconds_of_stream(const KernelMachine& machine, Bytes traffic) {
 
 double seconds_of_streams(const KernelMachine& machine, Bytes traffic, int64_t kernels) {
   KernelSum sum(machine);
-  const double bytes_of_each = static_cast<double>(traffic.count()) / static_cast<double>(kernels);
-  sum.stream(bytes_of_each);
-  return std::max(seconds_of_stream(machine, traffic),
-                  sum.seconds() * static_cast<double>(kernels));
+  sum.stream(static_cast<double>(traffic.count()) / static_cast<double>(kernels));
+  return sum.seconds() * static_cast<double>(kernels);
 }
 
 double slowest_of(const KernelMachine& machine) {

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "sim/cost/kernel_ranges.hpp"
 
-#include "sim/cost/kernel_fits.hpp"
+#include <algorithm>
 
 namespace lockstep::sim {
 

@@ -5,7 +5,7 @@
 #include "model/cluster/presets.hpp"
 #include "model/network/build.hpp"
 #include "model/network/presets.hpp"
-#include "sim/cost/kernel_fits.hpp"
+#include "sim/cost/kernel_ranges.hpp"
 
 using namespace lockstep;
 
