@@ -37,6 +37,12 @@ struct Breakdown {
   }
 };
 
+/// Of a step of a pipeline.
+struct MicroBatches {
+  int64_t all = 0;
+  int64_t simulated = 0;  ///< the others repeat these
+};
+
 struct Prediction {
   Time total_time{};
   int64_t steps = 0;              ///< optimizer steps of rank 0
@@ -59,6 +65,7 @@ struct Prediction {
   /// The part of a steady step in which the ranks of a pipeline idle, on average; 0 .. 1.
   std::optional<double> bubble;
   std::optional<PipelineBubble> ideal_bubble;  ///< were all its stages alike
+  std::optional<MicroBatches> micro_batches;   ///< of a steady step, where some were left out
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
   std::optional<double> mfu;  ///< 0 .. 1
@@ -91,11 +98,11 @@ struct RankResults {
   Bytes drive_peak{};                 ///< on the local drive of its node
   std::optional<PeakMoment> peak_at;  ///< of `memory`; nothing where the journal does not say
   std::optional<PeakMoment> host_peak_at;
-  Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
-  std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
-  std::optional<MeanSent> mean_sent;      ///< where not every step exchanges the same
-  bool takes_steps = true;                ///< false of a parameter server, for instance
-  std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
+  Bytes reserve{};                       ///< beside it: CUDA context and NCCL (device_reserve.hpp)
+  std::vector<TransferCount> transfers;  ///< of a steady step, or of the whole run without one
+  std::optional<MeanSent> mean_sent;     ///< where not every step exchanges the same
+  bool takes_steps = true;               ///< false of a parameter server, for instance
+  std::vector<Transfer> movements;       ///< of the last step, by the strategy's labels
   /// That it wrote into the last checkpoint; nothing: it saved none.
   std::optional<WrittenBytes> checkpoint_bytes;
 };
@@ -148,9 +155,9 @@ struct Results {
   std::optional<ElasticResults> elastic;  ///< of a launcher that starts ranks again
   std::optional<PartialResults> partial;  ///< in place of all else, where a run was stopped
 
-  /// Some steps or ranks were counted and not simulated, as others did the same.
+  /// Some steps, micro-batches or ranks were counted and not simulated, as others did the same.
   bool is_folded() const {
-    return prediction.simulated_steps < prediction.steps ||
+    return prediction.simulated_steps < prediction.steps || prediction.micro_batches.has_value() ||
            prediction.simulated_ranks < static_cast<int64_t>(ranks.size());
   }
 };

@@ -41,8 +41,11 @@ class Agenda {
 
   bool empty() const { return events_.empty(); }
   void push(Time time, Kind kind, uint64_t index, uint32_t generation = 0) {
-    events_.push(time, static_cast<uint64_t>(kind) << 60 |
-                           (uint64_t{generation} & generation_mask) << 32 | index);
+    events_.push(time, target_of(kind, index, generation));
+  }
+  /// Behind all else that happens at the time.
+  void push_last(Time time, Kind kind, uint64_t index, uint32_t generation = 0) {
+    events_.push(time, target_of(kind, index, generation), true);
   }
   /// The earliest; from here on it is its time.
   Entry pop() {
@@ -62,6 +65,10 @@ class Agenda {
  private:
   static constexpr uint64_t generation_mask = (1u << 28) - 1;
 
+  static uint64_t target_of(Kind kind, uint64_t index, uint32_t generation) {
+    return static_cast<uint64_t>(kind) << 60 | (uint64_t{generation} & generation_mask) << 32 |
+           index;
+  }
   static Entry entry(const Event& event) {
     return {event.time, static_cast<Kind>(event.target >> 60), static_cast<uint32_t>(event.target),
             static_cast<uint32_t>(event.target >> 32 & generation_mask)};

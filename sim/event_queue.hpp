@@ -13,7 +13,7 @@ namespace lockstep::sim {
 /// Something that happens at a time. `target` is the caller's.
 struct Event {
   Time time{};
-  uint64_t order = 0;  ///< among equal times: first in, or drawn from the seed
+  uint64_t order = 0;  ///< among equal times: first in, or drawn from the seed; the last apart
   uint64_t target = 0;
 };
 
@@ -34,10 +34,13 @@ class EventQueue {
     return events;
   }
 
-  void push(Time time, uint64_t target) {
+  /// `last`: behind all others of its time, those that are still to be pushed among them. Of
+  /// several such, those with the lowest targets come first.
+  void push(Time time, uint64_t target, bool last = false) {
     const uint64_t number = pushed_++;
     const bool draws = tie_seed_ && time < drawn_before_;
-    heap_.push_back({time, draws ? random_bits(*tie_seed_, number) : number, target});
+    const uint64_t order = draws ? random_bits(*tie_seed_, number) >> 1 : number;
+    heap_.push_back({time, !last ? order : last_bit | (draws ? order : target << 1 >> 1), target});
     rise(heap_.size() - 1);
   }
 
@@ -52,6 +55,8 @@ class EventQueue {
   }
 
  private:
+  static constexpr uint64_t last_bit = uint64_t{1} << 63;
+
   // Without a branch, which would be guessed wrong every other time.
   static bool before(const Event& a, const Event& b) {
     const int earlier = a.time < b.time ? 1 : 0;

@@ -62,6 +62,10 @@ int64_t FaultHorizon::periods_before(const PeriodStart& start) const {
   return periods;
 }
 
+bool FaultHorizon::are_to_begin() const {
+  return std::ranges::any_of(faults_, [](const Planned& planned) { return !planned.from; });
+}
+
 bool FaultHorizon::begins_with(RankId rank) const {
   return std::ranges::any_of(faults_, [rank](const Planned& planned) {
     return !planned.from && (planned.fault.rank == TimedFault::any_rank ||

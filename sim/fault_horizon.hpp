@@ -32,6 +32,8 @@ class FaultHorizon {
   int64_t changes_by(Time now) const;
   /// How many of these periods come before the next step or epoch with which a fault begins.
   int64_t periods_before(const PeriodStart& start) const;
+  /// Some fault has still to begin with a step or epoch.
+  bool are_to_begin() const;
   /// Some fault may begin with a step or epoch of this rank, as that counts them.
   bool begins_with(RankId rank) const;
   /// The earliest time after `now` at which a fault begins or ends, as far as that is known.

@@ -174,7 +174,7 @@ std::optional<KnownStates::Way> KnownStates::way(size_t from, const PeriodStart&
   way.state = begin;
   way.periods = returns.back().second;
   way.cycle.resize(returns.back().first);
-  if (!uniform && start.level > 0 &&
+  if (!uniform && start.level == period_level::epochs &&
       transition(begin, start, before + way.periods, nullptr) == nullptr) {
     keep_last(way, returns);
   }

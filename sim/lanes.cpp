@@ -141,7 +141,12 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
       in_flight_.wait(state, lane);
     }
   }
-  if (until == Until::all && lane.unresolved == 0) {
+  if (until != Until::all || lane.unresolved > 0) {
+    return;
+  }
+  if (tickets.empty()) {  // it waits for what others do until then
+    agenda_.push_last(lane.ready, Agenda::Kind::lane, index_of(lane), lane.generation);
+  } else {
     agenda_.push(lane.ready, Agenda::Kind::lane, index_of(lane), lane.generation);
   }
 }

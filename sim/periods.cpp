@@ -33,7 +33,7 @@ std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank
 
 // What the last of the loop's marks leaves out from a time on, as rows of a lane.
 void add_entries(const LoopState& loop, const LeftOut& left_out, size_t lane, size_t first_entry,
-                 Time at, std::vector<RepeatedRows>& entries) {
+                 Time at, int32_t level, std::vector<RepeatedRows>& entries) {
   const auto row_at = [lane](const LoopState::Mark& mark) {
     return lane < mark.rows.size() ? mark.rows[lane] : 0;  // 0: it had not begun yet
   };
@@ -42,12 +42,12 @@ void add_entries(const LoopState& loop, const LeftOut& left_out, size_t lane, si
     if (each.entries_from) {  // what has just been put back
       entries.push_back({here, here, here, each.times, each.time, each.later,
                          static_cast<int64_t>(first_entry + *each.entries_from),
-                         std::ssize(entries), at});
+                         std::ssize(entries), at, level});
     } else {
       const LoopState::Mark& begin = loop.marks[static_cast<size_t>(each.first)];
       const LoopState::Mark& end = loop.marks[static_cast<size_t>(each.end)];
       entries.push_back({here, row_at(begin), row_at(end), each.times, each.time, each.later,
-                         begin.left_out_here, end.left_out, at});
+                         begin.left_out_here, end.left_out, at, level});
     }
     at += each.time * each.times;
   }
@@ -291,9 +291,13 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
     for (const auto& lane : rank.lanes) {
       lane->skip_until(rank.skipped);
     }
-    ++rank.times_left_out;
+    if (start.level == period_level::micro_batches) {
+      count_as_submitted(rank, left_out.periods);
+    } else {
+      ++rank.times_left_out;
+    }
     loop.alike = std::max<int64_t>(0, loop.alike - left_out.periods);
-    note_left_out(rank, loop, left_out);
+    note_left_out(rank, start.level, left_out);
   }
   const int64_t number = loop.periods++;
   if (left_out.periods >= start.alike) {
@@ -303,13 +307,25 @@ PeriodsLeftOut Periods::count_period(RankState& rank, const PeriodStart& start) 
       left_out.periods < start.alike ? start.kind_of(left_out.periods) : LoopState::any_kind;
   loop.submitted = rank.submitted;
   loop.first_ticket = tickets.next();
+  loop.tickets_left_out = 0;
   if (!faults_.empty()) {
     note_unfinished(rank, loop);
   }
   return {number, left_out.periods, left_out.repeated};
 }
 
-void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out) {
+// Periods around them are alike however many of their micro-batches were simulated: each submits
+// what the one did that has just ended.
+void Periods::count_as_submitted(RankState& rank, int64_t micro_batches) {
+  const LoopState& within = rank.loops[period_level::micro_batches];
+  const int64_t tickets = int64_t{rank.lanes.front()->tickets.next()} - within.first_ticket;
+  rank.submitted.add_again(within.submitted, micro_batches);
+  for (size_t level = period_level::batches; level < rank.loops.size(); ++level) {
+    rank.loops[level].tickets_left_out += tickets * micro_batches;
+  }
+}
+
+void Periods::note_left_out(RankState& rank, int32_t level, const LeftOut& left_out) {
   if (journal_ == nullptr) {
     return;
   }
@@ -322,10 +338,11 @@ void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& lef
   const uint32_t number = rank.place.rank.value;
   std::vector<RepeatedRows>& entries = journal_->repeated[number];
   std::vector<std::vector<RepeatedRows>>& beside = journal_->repeated_beside[number];
+  LoopState& loop = rank.loops[static_cast<size_t>(level)];
   LoopState::Mark& here = loop.marks.back();
   const auto first_entry = static_cast<size_t>(here.left_out);
   const Time at = rank.lanes.front()->host + rank.skipped - left_out.time;
-  add_entries(loop, left_out, 0, first_entry, at, entries);
+  add_entries(loop, left_out, 0, first_entry, at, level, entries);
   beside.resize(rank.lanes.size() - 1);
   for (size_t lane = 1; lane < rank.lanes.size(); ++lane) {
     std::vector<RepeatedRows>& own = beside[lane - 1];
@@ -333,7 +350,7 @@ void Periods::note_left_out(RankState& rank, LoopState& loop, const LeftOut& lef
       own.push_back(entries[entry]);  // from before it came
       own.back().row = own.back().begin = own.back().end = 0;
     }
-    add_entries(loop, left_out, lane, first_entry, at, own);
+    add_entries(loop, left_out, lane, first_entry, at, level, own);
   }
   here.left_out_here = std::ssize(entries);
 }

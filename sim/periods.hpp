@@ -89,7 +89,8 @@ class Periods {
   bool repeats_what_has_ended(const KnownStates::Way& way, int32_t level) const;
   PeriodsLeftOut count_period(RankState& rank, const PeriodStart& start);
   void note_unfinished(const RankState& rank, LoopState& loop) const;
-  void note_left_out(RankState& rank, LoopState& loop, const LeftOut& left_out);
+  static void count_as_submitted(RankState& rank, int64_t micro_batches);
+  void note_left_out(RankState& rank, int32_t level, const LeftOut& left_out);
 
   const RunOptions& options_;
   WorldParts world_;

@@ -14,7 +14,10 @@ int64_t Periods::periods_before_faults(const PeriodStart& start) const {
   const bool begins_with_follower = std::ranges::any_of(world_.ranks, [this](const auto& rank) {
     return rank.follower != nullptr && faults_.begins_with(rank.place.rank);
   });
-  return begins_with_follower ? 0 : faults_.periods_before(start);
+  // Steps do not number micro-batches, and devices may still be at work on them when the next
+  // begins.
+  const bool may_strike = start.level == period_level::micro_batches && faults_.are_to_begin();
+  return begins_with_follower || may_strike ? 0 : faults_.periods_before(start);
 }
 
 int64_t Periods::periods_until_ended(int32_t level) const {

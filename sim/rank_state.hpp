@@ -112,11 +112,12 @@ struct LoopState {
   };
   static constexpr int64_t any_kind = -1;
 
-  int64_t periods = 0;        ///< that it began
-  int64_t alike = 0;          ///< as it said last
-  int64_t kind = any_kind;    ///< of the period that it is in
-  int64_t last_unlike = -1;   ///< the last period that is of no known kind on this rank
-  uint32_t first_ticket = 0;  ///< of that period
+  int64_t periods = 0;           ///< that it began
+  int64_t alike = 0;             ///< as it said last
+  int64_t kind = any_kind;       ///< of the period that it is in
+  int64_t last_unlike = -1;      ///< the last period that is of no known kind on this rank
+  uint32_t first_ticket = 0;     ///< of that period
+  int64_t tickets_left_out = 0;  ///< since then, in loops within it
   /// Of periods of which something has not ended: the first ticket of each lane.
   std::vector<std::vector<uint32_t>> unfinished{};
   SubmissionHistory submitted;  ///< before it

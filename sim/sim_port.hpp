@@ -38,6 +38,7 @@ class SimPort final : public Port, public HostTime {
     engine_.suspend(rank_, tickets, until, *rank_.lanes[lane.id().value]);
   }
   Status status(Ticket ticket) const override { return engine_.status(rank_, ticket); }
+  bool runs_ahead() const override { return true; }
   Lane& start_lane(Program program) override {
     return engine_.start_lane(rank_, std::move(program));
   }

@@ -100,7 +100,7 @@ void WorldState::add_place(const RankState& rank, int32_t level) {
   const auto at = static_cast<size_t>(level);
   const LaneState& lane = *rank.lanes.front();
   const LoopState& present = rank.loops[at];
-  add(int64_t{lane.tickets.next()} - present.first_ticket);
+  add(int64_t{lane.tickets.next()} - present.first_ticket + present.tickets_left_out);
   add(std::bit_cast<int64_t>(rank.submitted.since(present.submitted)));
   // Rank 0 begins a period: others may still be in the one before, or in later ones.
   const int64_t ahead = present.periods - world_.ranks.front().loops[at].periods;
@@ -108,6 +108,9 @@ void WorldState::add_place(const RankState& rank, int32_t level) {
   add(ahead > 0 || rank.place.rank.value == 0 ? 0 : present.kind);
   for (const int64_t word : present.memory) {
     add(word);
+  }
+  if (level > period_level::micro_batches) {  // how far it is in a loop within the period
+    add(rank.loops[period_level::micro_batches].alike);
   }
   end_list();
 }
@@ -167,7 +170,7 @@ void WorldState::add_part(uint32_t index) {
   add(part.op.bytes.count());
   add(part.op.work);
   add(static_cast<int64_t>(part.op.peer));
-  add(static_cast<int64_t>(part.op.tag));
+  add(is_point_to_point(part.op.kind) ? int64_t{part.op.tag} : 0);  // of an event it is a mark
   add(part.op.group.value);
   add(part.ready);
   add(part.unresolved);

@@ -72,6 +72,12 @@ std::string steps_lines(const Prediction& prediction) {
     out += line("", fmt::format("{} of them simulated: the others repeat these",
                                 prediction.simulated_steps));
   }
+  if (prediction.micro_batches) {
+    out +=
+        line("", fmt::format("{} of the {} micro-batches of a step simulated: the others repeat "
+                             "these",
+                             prediction.micro_batches->simulated, prediction.micro_batches->all));
+  }
   return out;
 }
 

@@ -52,6 +52,10 @@ Json prediction_json(const Prediction& prediction) {
   }
   json["steps"] = prediction.steps;
   json["simulated_steps"] = prediction.simulated_steps;
+  if (prediction.micro_batches) {
+    json["micro_batches"] = prediction.micro_batches->all;
+    json["simulated_micro_batches"] = prediction.micro_batches->simulated;
+  }
   json["simulated_ranks"] = prediction.simulated_ranks;
   json["first_step_s"] = seconds_or_null(prediction.first_step);
   json["total_time_s"] = seconds(prediction.total_time);

@@ -47,6 +47,11 @@ std::string looked_at(const Rehearsal& rehearsal) {
             ? "no statement depends on what differs between them"
             : "what statements decide by batch_idx, epoch and global_step is the same in them"));
   }
+  if (prediction.micro_batches) {
+    const MicroBatches& micro_batches = *prediction.micro_batches;
+    texts.push_back(fmt::format("{} micro-batches a step (of which {} repeat earlier ones)",
+                                micro_batches.all, micro_batches.all - micro_batches.simulated));
+  }
   const auto ranks = static_cast<int64_t>(rehearsal.run.result.ends.size());
   const RankClasses* const classes = rehearsal.run.preparation.options.classes.get();
   if (classes != nullptr) {

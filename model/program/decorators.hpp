@@ -37,6 +37,7 @@ class PortDecorator : public Port {
     inner_.resume_when_settled(tickets, until, lane);
   }
   Status status(Ticket ticket) const override { return inner_.status(ticket); }
+  bool runs_ahead() const override { return inner_.runs_ahead(); }
   Lane& start_lane(Program program) override { return inner_.start_lane(std::move(program)); }
   Ticket promise() override { return inner_.promise(); }
   void fulfil(Ticket promise) override { inner_.fulfil(promise); }

@@ -57,6 +57,7 @@ struct RepeatedRows {
   int64_t first_inner = 0;
   int64_t end_inner = 0;
   Time at{};  ///< on the clock of the rank's first lane: where the first of them begins
+  int32_t level = period_level::batches;  ///< of the periods
 };
 /// How often an entry of such a list shows something beside the one time that it was simulated:
 /// `count` says how often a period has it among its own rows.

@@ -78,6 +78,8 @@ class Port {
   /// The tickets are copied.
   virtual void resume_when_settled(std::span<const Ticket> tickets, Until until, Lane& lane) = 0;
   virtual Status status(Ticket ticket) const = 0;
+  /// Whether a host may come to a later time than that until which the world knows what happened.
+  virtual bool runs_ahead() const { return false; }
 
   /// A second host thread of this rank.
   virtual Lane& start_lane(Program program) = 0;

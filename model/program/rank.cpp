@@ -53,6 +53,12 @@ std::string_view name_of(ChoiceKind kind) {
   return "?";
 }
 
+// The first wait may be for room in the launch queue, with others that wait for the same.
+Program Rank::catch_up() {
+  co_await CatchUp(*port_);
+  co_await CatchUp(*port_);
+}
+
 Rank::Rank(Port& port) : port_(&port) {
   for (size_t kind = 0; kind < entrances_.size(); ++kind) {
     entrances_[kind] = &port.entrance_for(static_cast<OpKind>(kind));

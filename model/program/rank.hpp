@@ -97,6 +97,23 @@ class SettleAll {
   std::span<const Ticket> tickets_;
 };
 
+/// Lets a world in which hosts run ahead come to the time of this one.
+class CatchUp {
+ public:
+  explicit CatchUp(Port& port) : port_(&port) {}
+  bool await_ready() const { return !port_->runs_ahead(); }
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> handle) const {
+    Lane& lane = *handle.promise().lane;
+    port_->resume_when_settled({}, Until::all, lane);
+    lane.wait();
+  }
+  void await_resume() const {}
+
+ private:
+  Port* port_;
+};
+
 /// The typed interface of one rank over its Port, used by strategies. Shapes are in elements,
 /// `group` names a communicator as this rank numbers them, ranks are global.
 class Rank {
@@ -171,6 +188,9 @@ class Rank {
   Settle settle(Ticket ticket) { return {*port_, ticket}; }
   /// The span must outlive the co_await.
   SettleAll settle_all(std::span<const Ticket> tickets) { return {*port_, tickets}; }
+  /// Where hosts run ahead of the world: until it has come to the time of this one, and all that
+  /// happens by then has happened. What the program does next it does at the same time as without.
+  Program catch_up();
   /// The index of a ticket that has settled; which one, when several have, is a choice.
   Task<uint32_t> settle_any(std::vector<Ticket> tickets, SiteId site = {});
 

@@ -12,8 +12,13 @@
 
 namespace lockstep {
 
-/// How deep loops nest: periods of batches, and of epochs.
-inline constexpr int32_t period_levels = 2;
+/// How deep loops nest, from the innermost.
+inline constexpr int32_t period_levels = 3;
+namespace period_level {
+inline constexpr int32_t micro_batches = 0;  ///< of a pipeline, within a step
+inline constexpr int32_t batches = 1;
+inline constexpr int32_t epochs = 2;
+}  // namespace period_level
 
 /// What a program keeps from one period to the next and acts by: two periods go on alike only if it
 /// is the same, tickets relative to those that are submitted next.
@@ -88,8 +93,8 @@ class PeriodKinds {
 /// A loop of a program at the beginning of a period, which is one pass or several. All ranks name
 /// the same periods in the same order.
 struct PeriodStart {
-  int32_t level = 0;   ///< of nesting, below period_levels: a period encloses those of lower levels
-  bool first = false;  ///< what the loop did before differs, or there was nothing
+  int32_t level = period_level::batches;  ///< a period encloses those of lower levels
+  bool first = false;    ///< what the loop did before differs, or there was nothing
   bool forgets = false;  ///< kinds do not tell the periods until now from those to come
   /// How many periods from here on, this one included, are of a known kind: what they submit and
   /// decide depends on nothing else that differs between them. Where not `first`, so was the one

@@ -117,6 +117,8 @@ struct StepOptions {
   /// d(loss) / d(each element of the output) of a loss that the program computes of the output
   /// itself: the backward begins with it. Empty: it begins at the network's loss.
   std::vector<double> output_gradient{};
+  /// Every operation will be looked at: a world may leave none out.
+  bool in_full = false;
 };
 
 }  // namespace lockstep

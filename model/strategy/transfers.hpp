@@ -27,6 +27,10 @@ class Transfers {
   void begin_forward(bool training);
   void end_step() { step_has_ended_ = true; }
   void add(std::string_view label, Bytes bytes);
+  /// A part of a step begins that may come again.
+  void begin_period() { before_period_ = transfers_; }
+  /// All since then comes so many times more.
+  void repeat_period(int64_t times);
 
   /// In the order in which they first took place.
   std::vector<Transfer> all() const;
@@ -34,6 +38,7 @@ class Transfers {
  private:
   std::vector<std::string_view> guides_;
   std::vector<Transfer> transfers_;
+  std::vector<Transfer> before_period_;
   bool step_has_ended_ = false;
   bool counts_ = true;
 };

@@ -10,6 +10,7 @@
 #include "rehearsal/measure/left_out_within.hpp"
 #include "rehearsal/measure/mean_sent.hpp"
 #include "rehearsal/measure/peak_moment.hpp"
+#include "rehearsal/measure/pipeline_times.hpp"
 #include "rehearsal/measure/steady_step.hpp"
 #include "rehearsal/measure/step_cycle.hpp"
 #include "rehearsal/run/configuration.hpp"
@@ -89,16 +90,16 @@ bool is_of_layer(const Row& row) {
          (row.kernel == Kernel::layer_forward || row.kernel == Kernel::layer_backward);
 }
 
-// Of forward and backward in these rows, each range as often as it is named. A kernel's row keeps
-// its work.
-int64_t flops_of_rows(const LaneJournal& lane, const std::vector<RowRange>& ranges) {
+// Of forward and backward in these rows of the first lane. A kernel's row keeps its work.
+int64_t flops_of_rows(const LaneJournal& lane, const std::vector<RowsAgain>& rows) {
   int64_t flops = 0;
   int64_t index = 0;
   lane.for_each([&](const Row& row) {
-    const auto has_row = [index](const RowRange& rows) {
-      return rows.begin <= index && index < rows.end;
-    };
-    flops += is_of_layer(row) ? row.bytes * std::ranges::count_if(ranges, has_row) : 0;
+    if (is_of_layer(row)) {
+      for (const RowsAgain& each : rows) {
+        flops += each.begin <= index && index < each.end ? row.bytes * each.times : 0;
+      }
+    }
     ++index;
   });
   return flops;
@@ -127,11 +128,18 @@ double executed_flops(const Journal& journal, const AllSteps& all, const SteadyS
     if (span.last >= sequence.size()) {
       continue;  // it had fewer batches
     }
-    std::vector<RowRange> rows;
+    std::vector<RowsAgain> rows;
+    const auto number = static_cast<int32_t>(rank);
     for (int64_t step = span.first; step <= span.last; ++step) {
-      rows.push_back(marks[sequence.at(step).mark].rows);
+      const RowRange& own = marks[sequence.at(step).mark].rows;
+      rows.push_back({own.begin, own.end, 1, 0});
+      for (const RowsAgain& again : left_out_within(journal, number, marks, own)) {
+        if (again.lane == 0) {
+          rows.push_back(again);
+        }
+      }
     }
-    const LaneJournal& lane = journal.lane(static_cast<int32_t>(rank), 0);
+    const LaneJournal& lane = journal.lane(number, 0);
     ranks_of_flops[flops_of_rows(lane, rows)] += all.ranks_of(place);
   }
   double flops = 0;
@@ -251,6 +259,8 @@ void measure_steps(const OneRun& run, const AllSteps& all, const StepSequence& s
   prediction.breakdown = breakdown_of(*run.result.journal, 0, steady.begin, steady.end);
   prediction.ideal_bubble = run.preparation.ideal_bubble;
   prediction.bubble = bubble_of(run, steady);
+  prediction.micro_batches =
+      simulated_micro_batches(*run.result.journal, 0, all.front()[steady.mark].rows);
   measure_cycle(run, sequence, steady, samples, prediction);
   if (!results.effective_batch_size) {
     return;  // ranks have batches of their own

@@ -25,37 +25,114 @@ bool is_work_of_layer(const Row& row) {
                              [&row](std::string_view site) { return row.site == site_id(site); });
 }
 
-/// Actions of a rank among the rows of one step.
-std::vector<TimedAction> actions_in(const Journal& journal, int32_t rank, const RowRange& rows) {
-  std::vector<TimedAction> actions;
-  const LaneJournal& lane = journal.lane(rank, 0);
-  int64_t index = -1;
-  bool has_begun = false;  // some kernel of the last action was seen
-  lane.for_each([&](const Row& row) {
-    ++index;
-    if (index < rows.begin || index >= rows.end || row.row != RowKind::op) {
-      return;
+/// Actions of a rank among some rows, with those that a simulation left out of a step. These may
+/// repeat what was done in an earlier one.
+class ActionsInRows {
+ public:
+  ActionsInRows(const Journal& journal, int32_t rank, const RowRange& rows)
+      : lane_(journal.lane(rank, 0)), left_out_(journal.repeated_on(rank, 0)), rank_(rank) {
+    for (const RepeatedRows& each : left_out_) {
+      if (each.level == period_level::micro_batches) {
+        places_.emplace(std::pair(each.begin, each.first_inner), 0);
+        places_.emplace(std::pair(each.end, each.end_inner), 0);
+      }
     }
+    size_t before = 0;
+    lane_.for_each([&](const Row& row) {
+      if (++index_ >= rows.end) {
+        return;
+      }
+      if (index_ == rows.begin) {
+        drop_empty();
+        before = actions_.size();
+      }
+      repeat_before();
+      if (row.row == RowKind::op) {
+        add(row);
+      }
+    });
+    drop_empty();
+    actions_.erase(actions_.begin(), actions_.begin() + static_cast<std::ptrdiff_t>(before));
+  }
+  std::vector<TimedAction> take() { return std::move(actions_); }
+
+ private:
+  void add(const Row& row) {
     const auto marked = row.kind == OpKind::event ? marked_action(row.site, row.tag) : std::nullopt;
     if (marked) {
-      if (!has_begun && !actions.empty()) {
-        actions.pop_back();  // a stage without a kernel
-      }
-      actions.push_back({rank, *marked});
-      has_begun = false;
-    } else if (!actions.empty() && is_work_of_layer(row)) {
-      const Completion done = lane.completion(row.sequence);
-      TimedAction& action = actions.back();
-      action.start = has_begun ? std::min(action.start, done.start) : done.start;
+      drop_empty();
+      actions_.push_back({rank_, *marked});
+      has_begun_ = false;
+    } else if (!actions_.empty() && is_work_of_layer(row)) {
+      const Completion done = lane_.completion(row.sequence);
+      TimedAction& action = actions_.back();
+      action.start = has_begun_ ? std::min(action.start, done.start) : done.start;
       action.finish = std::max(action.finish, done.finish);
-      has_begun = true;
+      has_begun_ = true;
     }
-  });
-  if (!has_begun && !actions.empty()) {
-    actions.pop_back();
   }
-  return actions;
-}
+
+  // The last action of a stage without a kernel.
+  void drop_empty() {
+    if (!has_begun_ && !actions_.empty()) {
+      actions_.pop_back();
+      has_begun_ = true;
+    }
+  }
+
+  void repeat_before() {
+    auto place = places_.lower_bound({index_, 0});
+    const auto is_here = [&] { return place != places_.end() && place->first.first == index_; };
+    if (is_here()) {
+      drop_empty();
+    }
+    while (true) {
+      for (; is_here() && place->first.second <= static_cast<int64_t>(next_); ++place) {
+        place->second = actions_.size();
+      }
+      if (next_ == left_out_.size() || left_out_[next_].row != index_) {
+        return;
+      }
+      const RepeatedRows& rows = left_out_[next_++];
+      if (rows.level == period_level::micro_batches) {
+        repeat(rows);
+      }
+    }
+  }
+
+  // The same, later and for the micro-batches that follow.
+  void repeat(const RepeatedRows& rows) {
+    const size_t begin = places_.at({rows.begin, rows.first_inner});
+    const size_t end = places_.at({rows.end, rows.end_inner});
+    for (int64_t turn = 0; turn < rows.periods; ++turn) {
+      for (size_t at = begin; at < end; ++at) {
+        TimedAction again = actions_[at];
+        const Time later = rows.first + rows.period * turn;
+        again.start += later;
+        again.finish += later;
+        again.is_left_out = true;
+        again.action.micro_batch = next_of(again.action);
+        actions_.push_back(again);
+      }
+    }
+  }
+
+  int32_t next_of(const PipelineAction& action) const {
+    const auto last = std::find_if(actions_.rbegin(), actions_.rend(), [&](const auto& each) {
+      return each.action.work == action.work && each.action.stage == action.stage;
+    });
+    return last->action.micro_batch + 1;
+  }
+
+  const LaneJournal& lane_;
+  std::span<const RepeatedRows> left_out_;
+  int32_t rank_;
+  std::map<std::pair<int64_t, int64_t>, size_t> places_;  ///< actions before, as in StepSequence
+  size_t next_ = 0;                                       ///< of left_out_
+  int64_t index_ = -1;
+  bool has_begun_ = true;  ///< some kernel of the last action was seen
+  std::vector<TimedAction> actions_;
+};
 
 void add_work(const TimedAction& action, TimesOfPipelineRank& rank) {
   const Time time = action.finish - action.start;
@@ -80,9 +157,16 @@ void take_part(Held& held, const PipelineAction& action) {
 }
 
 /// What the steps before these rows have left under way: something only where a pipeline is not
-/// emptied. What evaluations leave has the numbers of later micro-batches, whose backwards end it.
+/// emptied, and nothing of a step is left out. What evaluations leave has the numbers of later
+/// micro-batches, whose backwards end it.
 Held held_before(const Journal& journal, int32_t rank, const RowRange& rows) {
   Held held;
+  const std::span<const RepeatedRows> left_out = journal.repeated_on(rank, 0);
+  const bool empties = std::ranges::any_of(
+      left_out, [](const RepeatedRows& each) { return each.level == period_level::micro_batches; });
+  if (empties) {
+    return held;
+  }
   int64_t index = -1;
   journal.lane(rank, 0).for_each([&](const Row& row) {
     ++index;
@@ -160,7 +244,7 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
     if (!step) {
       return std::nullopt;
     }
-    std::vector<TimedAction> actions = actions_in(journal, rank, steps[step->mark].rows);
+    std::vector<TimedAction> actions = ActionsInRows(journal, rank, steps[step->mark].rows).take();
     // The steady step may be one that was left out, later than the one that shows it.
     const Time later = step->end - steps[step->mark].finish;
     for (TimedAction& action : actions) {
@@ -193,6 +277,27 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
     }
   }
   return times.actions.empty() ? std::nullopt : std::optional(std::move(times));
+}
+
+std::optional<MicroBatches> simulated_micro_batches(const Journal& journal, int32_t rank,
+                                                    const RowRange& rows) {
+  const bool may_repeat = std::ranges::any_of(
+      journal.repeated_on(rank, 0),
+      [](const RepeatedRows& each) { return each.level == period_level::micro_batches; });
+  if (!may_repeat) {
+    return std::nullopt;
+  }
+  MicroBatches micro_batches;
+  std::optional<int32_t> stage;  // of several on the rank the first
+  for (const TimedAction& each : ActionsInRows(journal, rank, rows).take()) {
+    if (each.action.work == PipelineWork::forward &&
+        each.action.stage == stage.value_or(each.action.stage)) {
+      stage = each.action.stage;
+      ++micro_batches.all;
+      micro_batches.simulated += each.is_left_out ? 0 : 1;
+    }
+  }
+  return micro_batches.simulated < micro_batches.all ? std::optional(micro_batches) : std::nullopt;
 }
 
 std::vector<TimedAction> longest_waits(const PipelineTimes& times, size_t most) {

@@ -18,6 +18,7 @@ struct TimedAction {
   Time waited{};                               ///< since what the rank computed before
   std::optional<PipelineAction> waited_for{};  ///< the last of its inputs that came meanwhile
   Time after_input{};                          ///< of `waited`: since that one was computed
+  bool is_left_out = false;                    ///< it repeats one that was simulated
 };
 
 /// One rank of a pipeline in a steady step.
@@ -41,6 +42,10 @@ struct PipelineTimes {
 
 /// Nothing: no pipeline, or no step.
 std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& results);
+/// How many micro-batches of a step of a rank were simulated, where others of it repeat these.
+/// Nothing: all were. `rows`: those of the step.
+std::optional<MicroBatches> simulated_micro_batches(const Journal& journal, int32_t rank,
+                                                    const RowRange& rows);
 /// The actions that their ranks waited for longest, those first.
 std::vector<TimedAction> longest_waits(const PipelineTimes& times, size_t most);
 

@@ -15,6 +15,8 @@
 #include "rehearsal/measure/step_sequence.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"
+#include "tests/property/left_out_cases.hpp"
+#include "tests/property/long_pipeline.hpp"
 #include "tests/property/long_training.hpp"
 #include "tests/property/same_results.hpp"
 #include "tests/property/scenario_of.hpp"
@@ -26,7 +28,9 @@ namespace left_out_periods_test {
 
 namespace {
 
-constexpr const char* test_name = "what is left out is what would have happened";
+constexpr const char* of_steps = "what is left out is what would have happened";
+constexpr const char* of_micro_batches =
+    "micro-batches that are left out are what would have happened";
 
 /// A row with what became of it; tickets and buffers, which are numbered, are left out.
 struct Done {
@@ -239,7 +243,11 @@ void expect_same_waits(const cli::OneRun& run, const cli::Results& results,
     return;
   }
   RC_ASSERT(times->actions.size() == times_of_whole->actions.size());
+  for (size_t at = 0; at < times->ranks.size(); ++at) {
+    RC_ASSERT(times->ranks[at].most_held == times_of_whole->ranks[at].most_held);
+  }
   for (size_t at = 0; at < times->actions.size(); ++at) {
+    RC_ASSERT(times->actions[at].action == times_of_whole->actions[at].action);
     RC_ASSERT(times->actions[at].start == times_of_whole->actions[at].start);
     RC_ASSERT(times->actions[at].finish == times_of_whole->actions[at].finish);
     RC_ASSERT(times->actions[at].waited == times_of_whole->actions[at].waited);
@@ -265,99 +273,40 @@ void expect_same(const std::vector<Finding>& findings, const std::vector<Finding
   RC_ASSERT(what(findings) == what(of_whole));
 }
 
-// What such a strategy does in a step depends on how many there have been.
-bool counts_steps(const LongTraining& training) {
-  return training.strategy.find("Bagua") != std::string::npos ||
-         training.strategy.find("hook") != std::string::npos;
-}
-
-void count_case(const LongTraining& training, const cli::OneRun& run, Distribution& distribution) {
-  const bool has_stages = training.strategy.find("Megatron") != std::string::npos ||
-                          training.strategy.find("Pipeline") != std::string::npos;
-  if (has_stages && !run.result.journal->repeated.empty()) {
-    distribution.count("left out between stages");
+// Of one scenario with and without leaving out.
+void expect_same_answers(const LongTraining& training, Distribution& distribution) {
+  const cli::OneRun run = cli::run_once(scenario_of(training.text(false)), {});
+  const cli::OneRun whole = cli::run_once(scenario_of(training.text(true)), {});
+  for (const Problem& problem : whole.problems) {
+    RC_LOG() << problem.message << "\n";
   }
-  if (counts_steps(training) && !run.result.journal->repeated.empty()) {
-    distribution.count("left out between changes of the strategy");
+  RC_ASSERT(run.ran == whole.ran);
+  if (!whole.ran) {
+    distribution.count("not run");
+    return;
   }
-  if (training.strategy.find("Horovod") != std::string::npos) {
-    distribution.count(run.result.journal->repeated.empty() ? "Horovod"
-                                                            : "left out beside a thread");
-  }
-  if (training.strategy.find("ParameterServer") != std::string::npos) {
-    distribution.count(run.result.journal->repeated.empty() ? "servers"
-                                                            : "left out beside servers");
-  }
-  const std::string& why_not = run.preparation.repetition.why_not;
-  const bool has_left_out = !run.result.journal->repeated.empty();
-  if (has_left_out && training.more.find("lr_scheduler") != std::string::npos) {
-    distribution.count("left out beside a scheduler");
-  }
-  if (has_left_out && !run.preparation.repetition.counted.empty()) {
-    distribution.count("left out between decisions by counters");
-  }
-  if (has_left_out && training.trainer.find("EarlyStopping") != std::string::npos) {
-    distribution.count("left out beside EarlyStopping");
-  }
-  const bool has_faults = training.more.find("faults") != std::string::npos;
-  if (has_left_out && has_faults) {
-    distribution.count(run.result.struck_faults.empty() ? "left out beside faults that never struck"
-                                                        : "left out around faults");
-  }
-  if (has_left_out && !training.own_size.empty()) {
-    distribution.count("left out where ranks have other batches");
-  }
-  if (has_left_out && !training.own_batches.empty()) {
-    distribution.count(training.strategy.find("join") == std::string::npos
-                           ? "left out where ranks have unequal numbers of batches"
-                           : "left out beside ranks that have joined");
-  }
-  const bool has_come_back =
-      has_left_out && std::ranges::any_of(run.result.journal->repeated[0],
-                                          [](const auto& rows) { return rows.row != rows.end; });
-  if (has_come_back) {
-    distribution.count("left out like something long ago");
-  }
-  if (has_left_out && training.trainer.find("every_n_train_steps") != std::string::npos) {
-    distribution.count("left out beside checkpoints within epochs");
-  }
-  if (has_left_out && training.counts_batches) {
-    distribution.count("left out where batches are counted");
-  }
-  distribution.count(has_left_out      ? "left out"
-                     : why_not.empty() ? "nothing left out"
-                                       : "nothing left out: " + why_not);
+  distribution.count_case();
+  RC_ASSERT(whole.result.journal->repeated.empty());
+  count_case(training, run, distribution);
+  expect_same(run, whole);
+  const cli::Results results = cli::measure(run);
+  const cli::Results results_of_whole = cli::measure(whole);
+  expect_same_results(run, results, whole, results_of_whole);
+  expect_same_waits(run, results, whole, results_of_whole);
+  expect_same(cli::findings_of(run, cli::World::simulated),
+              cli::findings_of(whole, cli::World::simulated));
 }
 
 }  // namespace
 
 TEST_CASE("what is left out is what would have happened") {
   Distribution distribution;
-  const bool held = holds(test_name, 120, [&] {
+  const bool held = holds(of_steps, 120, [&] {
     const LongTraining training = *long_trainings();
     distribution.draw();
-    const cli::OneRun run = cli::run_once(scenario_of(training.text(false)), {});
-    const cli::OneRun whole = cli::run_once(scenario_of(training.text(true)), {});
-    for (const Problem& problem : whole.problems) {
-      RC_LOG() << problem.message << "\n";
-    }
-    RC_ASSERT(run.ran == whole.ran);
-    if (!whole.ran) {
-      distribution.count("not run");
-      return;
-    }
-    distribution.count_case();
-    RC_ASSERT(whole.result.journal->repeated.empty());
-    count_case(training, run, distribution);
-    expect_same(run, whole);
-    const cli::Results results = cli::measure(run);
-    const cli::Results results_of_whole = cli::measure(whole);
-    expect_same_results(run, results, whole, results_of_whole);
-    expect_same_waits(run, results, whole, results_of_whole);
-    expect_same(cli::findings_of(run, cli::World::simulated),
-                cli::findings_of(whole, cli::World::simulated));
+    expect_same_answers(training, distribution);
   });
-  distribution.print(test_name);
+  distribution.print(of_steps);
   REQUIRE(held);
   CHECK(distribution.share("left out") >= 0.2);
   CHECK(distribution.share("left out between stages") > 0);
@@ -372,6 +321,19 @@ TEST_CASE("what is left out is what would have happened") {
   CHECK(distribution.share("left out beside ranks that have joined") > 0);
   CHECK(distribution.share("left out like something long ago") > 0);
   CHECK(distribution.share("not run") <= 0.1);
+}
+
+TEST_CASE("micro-batches that are left out are what would have happened") {
+  Distribution distribution;
+  const bool held = holds(of_micro_batches, 40, [&] {
+    const LongTraining training = *long_pipelines();
+    distribution.draw();
+    expect_same_answers(training, distribution);
+  });
+  distribution.print(of_micro_batches);
+  REQUIRE(held);
+  CHECK(distribution.share("left out within a step") > 0.05);
+  CHECK(distribution.share("not run") <= 0.3);
 }
 
 }  // namespace left_out_periods_test

@@ -10,6 +10,7 @@
 
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
+#include "rehearsal/rehearsal.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/held.hpp"

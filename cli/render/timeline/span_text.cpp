@@ -97,7 +97,9 @@ std::string SpanText::name(const Span& span) const {
     case Kind::statement: return site->description;
     case Kind::wait: return wait_name(span.row);
     case Kind::repeated:
-      return fmt::format("{} not simulated: the same again", plural(span.number, "step"));
+      return span.number == 0  // batches of an evaluation, or micro-batches
+                 ? "not simulated: the same again"
+                 : fmt::format("{} not simulated: the same again", plural(span.number, "step"));
     case Kind::operation: break;
   }
   return operation_name(span.row);

@@ -166,8 +166,8 @@ Program MegatronPipeline::begin_fit(Rank& rank) {
   co_return;
 }
 
-std::vector<PipelineStep> MegatronPipeline::training_steps() const {
-  return megatron_steps(shape(), place_.in_pipeline);
+std::vector<PipelineStep> MegatronPipeline::training_steps(int32_t in_pipeline) const {
+  return megatron_steps(shape(), in_pipeline);
 }
 
 // One step

@@ -29,7 +29,7 @@ class MegatronPipeline final : public Pipeline {
  private:
   Program construct(Rank& rank) override;
   Program begin_fit(Rank& rank) override;
-  std::vector<PipelineStep> training_steps() const override;
+  std::vector<PipelineStep> training_steps(int32_t in_pipeline) const override;
   Program before_micro_batches(Rank& rank, const std::vector<Batch>& batches,
                                const StepOptions& options) override;
   void before_layer(Rank& rank, size_t layer) override;

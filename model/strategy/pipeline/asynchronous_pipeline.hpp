@@ -41,7 +41,7 @@ class AsynchronousPipeline final : public Pipeline {
 
   Program construct(Rank& rank) override;
   Program begin_fit(Rank& rank) override;
-  std::vector<PipelineStep> training_steps() const override { return {}; }
+  std::vector<PipelineStep> training_steps(int32_t) const override { return {}; }
   Program before_batch(Rank& rank, bool training) override;
   Program before_micro_batches(Rank& rank, const std::vector<Batch>& batches,
                                const StepOptions& options) override;

@@ -47,6 +47,16 @@ Pipeline::Pipeline(const TrainingPlan& plan, TrainingPlan computing, PipelinePla
       replica_(computing_plan_, DeviceId{0}),
       transfers_({data_to_devices, activations_sent, gradients_sent}) {}
 
+namespace {
+
+// Values differ, and so do the numbers of tokens that experts get.
+bool may_leave_out(const Replica& replica, const StepOptions& options) {
+  return options.training && !options.in_full && !replica.plan().numerics &&
+         !has_mixtures(replica.network());
+}
+
+}  // namespace
+
 Program Pipeline::before_batch(Rank&, bool) { co_return; }
 Program Pipeline::before_action(Rank&, const PipelineAction&) { co_return; }
 Program Pipeline::end_exchange(Rank&) { co_return; }
@@ -70,7 +80,8 @@ Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& opt
     evaluation_steps_ = steps_by_slots(forward_schedule(shape()), place_.in_pipeline);
   }
   co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches,
-               as_computed(options));
+               as_computed(options),
+               may_leave_out(replica_, options) ? training_periods_ : std::nullopt);
   finish_step(rank, options);
 }
 
@@ -111,9 +122,25 @@ std::vector<Batch> Pipeline::micro_batches_of(const Batch& batch) {
   return batches;
 }
 
+namespace {
+
+bool is_forward(const PipelineStep& step) {
+  return step.kind == PipelineStep::Kind::compute && step.action.work == PipelineWork::forward;
+}
+
+}  // namespace
+
 Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
-                      const std::vector<Batch>& batches, const StepOptions& options) {
-  for (const PipelineStep& step : steps) {
+                      const std::vector<Batch>& batches, const StepOptions& options,
+                      const std::optional<MicroBatchPeriods>& periods) {
+  for (size_t at = 0; at < steps.size(); ++at) {
+    if (is_forward(steps[at])) {  // else a host would submit the whole step before others begin
+      co_await rank.catch_up();
+    }
+    if (periods && periods->begin_at(at)) {
+      at = behind_left_out(rank, steps, at, *periods, options);
+    }
+    const PipelineStep& step = steps[at];
     switch (step.kind) {
       case PipelineStep::Kind::compute:
         co_await before_action(rank, step.action);
@@ -123,15 +150,16 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
         break;
       case PipelineStep::Kind::exchange: wait_for(rank, {exchange(rank, step.messages)}); break;
       case PipelineStep::Kind::begin_sends:
-        begun_sends_.push_back(exchange(rank, step.messages));
+        passages_.begin_sends(exchange(rank, step.messages));
         break;
       case PipelineStep::Kind::begin_receives: begin_receives(rank, step.messages); break;
-      case PipelineStep::Kind::finish_sends: wait_for(rank, std::exchange(begun_sends_, {})); break;
+      case PipelineStep::Kind::finish_sends: wait_for(rank, passages_.take_sends()); break;
       case PipelineStep::Kind::gather_stage:
       case PipelineStep::Kind::free_stage:
       case PipelineStep::Kind::reduce_stage: share_stage(rank, step); break;
     }
   }
+  co_await rank.catch_up();
 }
 
 Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch& batch,
@@ -162,11 +190,11 @@ Slice Pipeline::boundary_before(Rank& rank, int32_t stage, Purpose purpose) cons
 
 // Activations and gradients at the same boundary have the same shape. What is received has memory
 // of its own for each micro-batch.
-Pipeline::Sent Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>& messages) {
+SentMessages Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>& messages) {
   const SiteId site = site_id(pipeline_sites::exchange);
   const Ticket made = rank.event({replica_.compute(), {}, site});
   GroupedCall calls(rank, {communication_stream, {made}, site});
-  Sent sent;
+  SentMessages sent;
   for (const PipelineMessage& message : messages) {
     const bool is_activation = message.content == PipelineMessage::Content::activation;
     const int32_t peer = place_.rank_in_world(message.peer, pipeline_.mesh);
@@ -200,13 +228,13 @@ void Pipeline::begin_receives(Rank& rank, const std::vector<PipelineMessage>& me
   }
 }
 
-void Pipeline::wait_for(Rank& rank, const std::vector<Sent>& sent) {
+void Pipeline::wait_for(Rank& rank, const std::vector<SentMessages>& sent) {
   std::vector<Ticket> tickets;
-  for (const Sent& each : sent) {
+  for (const SentMessages& each : sent) {
     tickets.push_back(each.done);
   }
   rank.event({replica_.compute(), tickets, site_id(pipeline_sites::wait)});
-  for (const Sent& each : sent) {
+  for (const SentMessages& each : sent) {
     for (const Slice& gradient : each.gradients) {
       rank.release(gradient);
     }
@@ -270,7 +298,7 @@ void Pipeline::end_evaluation(Rank& rank, const PassageKey& key) {
     return;
   }
   replica_.forwards().drop(rank, found->second.forward);
-  release_output(rank, found->second);
+  release_output(rank, found->second, plan().numerics);
   release(rank, {&found->second.activation, &found->second.gradient});
   passages_.erase(found);
 }
@@ -332,21 +360,13 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
 void Pipeline::end_backward(Rank& rank, const PipelineAction& action) {
   replica_.forget_forward(rank);
   Passage& passage = passages_[{action.stage, action.micro_batch}];
-  release_output(rank, passage);
+  release_output(rank, passage, plan().numerics);
   if (!keeps_received()) {
     release(rank, {&passage.activation, &passage.gradient});
   }
   if (!is_last(action.stage) && is_own(action.stage + 1)) {
     Passage& behind = passages_[{action.stage + 1, action.micro_batch}];
     rank.release(std::exchange(behind.input_gradient, {}));
-  }
-}
-
-// With values it is a tensor of the forward, which frees it.
-void Pipeline::release_output(Rank& rank, Passage& passage) const {
-  const Slice output = std::exchange(passage.output, {});
-  if (!plan().numerics && output.buffer != no_buffer) {
-    rank.release(output);
   }
 }
 

@@ -8,6 +8,8 @@
 #include "model/strategy/data_parallel/distributed.hpp"
 #include "model/strategy/exchange/reducer.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/pipeline/micro_batch_periods.hpp"
+#include "model/strategy/pipeline/passages.hpp"
 #include "model/strategy/pipeline/pipeline_plan.hpp"
 #include "model/strategy/pipeline/shared_weights.hpp"
 
@@ -44,7 +46,8 @@ class Pipeline : public DistributedStrategy {
   /// Groups, stages and their memory, by hold_stages(), allocate_losses() and make_dimension().
   virtual Program construct(Rank& rank) = 0;
   virtual Program begin_fit(Rank& rank) = 0;
-  virtual std::vector<PipelineStep> training_steps() const = 0;
+  /// Of a rank of its pipeline.
+  virtual std::vector<PipelineStep> training_steps(int32_t in_pipeline) const = 0;
   virtual Program before_batch(Rank& rank, bool training);
   /// The batch has been cut into these.
   virtual Program before_micro_batches(Rank& rank, const std::vector<Batch>& batches,
@@ -102,9 +105,13 @@ class Pipeline : public DistributedStrategy {
   /// Memory for what crosses the boundary before a stage.
   Slice boundary_before(Rank& rank, int32_t stage, Purpose purpose) const;
 
-  /// Actions and messages in this order; `batches` by micro-batch, for forwards.
+  /// Actions and messages in this order; `batches` by micro-batch, for forwards. Where some of them
+  /// repeat themselves in `periods`, the world may leave them out.
   Program run(Rank& rank, const std::vector<PipelineStep>& steps, const std::vector<Batch>& batches,
-              const StepOptions& options);
+              const StepOptions& options,
+              const std::optional<MicroBatchPeriods>& periods = std::nullopt);
+  /// That many micro-batches were left out: those under way are later ones now.
+  virtual void rename_micro_batches(int32_t /*later*/) {}
 
   PipelinePlan pipeline_;
   TrainingPlan computing_plan_;
@@ -123,23 +130,6 @@ class Pipeline : public DistributedStrategy {
   Transfers transfers_;
 
  private:
-  /// A micro-batch in a stage of this rank: what it got, and what it will be asked for.
-  struct Passage {
-    int64_t forward = 0;                ///< ForwardHistory::last()
-    std::optional<Slice> activation{};  ///< received for it
-    std::optional<Slice> gradient{};    ///< of its output, received
-    Ticket arriving{};                  ///< either of them, which its next computation needs
-    Slice output{};                     ///< what the next stage gets
-    Slice input_gradient{};             ///< what the stage before gets
-  };
-  using PassageKey = std::pair<int32_t, int32_t>;  ///< stage, micro-batch
-  /// Messages under way, and memory that is freed behind them.
-  struct Sent {
-    Ticket done{};
-    std::vector<Slice> gradients{};
-    std::vector<PassageKey> activations{};
-  };
-
   // The way of micro-batches (pipeline.cpp).
   std::vector<Batch> micro_batches_of(const Batch& batch);
   Program compute(Rank& rank, const PipelineAction& action, const Batch& batch,
@@ -148,21 +138,24 @@ class Pipeline : public DistributedStrategy {
                      const StepOptions& options);
   Program backward_of(Rank& rank, const PipelineAction& action, const StepOptions& options);
   void end_backward(Rank& rank, const PipelineAction& action);
-  Sent exchange(Rank& rank, const std::vector<PipelineMessage>& messages);
+  SentMessages exchange(Rank& rank, const std::vector<PipelineMessage>& messages);
   void begin_receives(Rank& rank, const std::vector<PipelineMessage>& messages);
-  void wait_for(Rank& rank, const std::vector<Sent>& sent);
-  void release_output(Rank& rank, Passage& passage) const;
+  void wait_for(Rank& rank, const std::vector<SentMessages>& sent);
   void end_evaluation(Rank& rank, const PassageKey& key);
+
+  // What the world leaves out of a step (pipeline_periods.cpp).
+  size_t behind_left_out(Rank& rank, const std::vector<PipelineStep>& steps, size_t at,
+                         const MicroBatchPeriods& periods, const StepOptions& options);
 
   // The end of a step (pipeline_update.cpp).
   void finish_step(Rank& rank, const StepOptions& options);
   void share_loss(Rank& rank, bool with_all_stages);
   void forget_passages(Rank& rank);
 
-  std::vector<PipelineStep> evaluation_steps_;  ///< made with the first evaluation
-  std::map<int32_t, int32_t> backwards_left_;   ///< by stage, of the step under way
-  std::map<PassageKey, Passage> passages_;
-  std::vector<Sent> begun_sends_;
+  std::vector<PipelineStep> evaluation_steps_;         ///< made with the first evaluation
+  std::optional<MicroBatchPeriods> training_periods_;  ///< of training_steps_
+  std::map<int32_t, int32_t> backwards_left_;          ///< by stage, of the step under way
+  Passages passages_;
   Slice losses_;             ///< one a micro-batch
   bool trains_ = false;      ///< the batch under way
   bool knows_loss_ = false;  ///< of another rank; else its own is -1

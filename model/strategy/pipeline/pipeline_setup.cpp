@@ -10,7 +10,8 @@ Program Pipeline::setup(Rank& rank, Stage stage) {
   if (!replica_.is_allocated()) {
     place_ = PipelinePlace::of(rank.id(), pipeline_.mesh);
     co_await construct(rank);
-    training_steps_ = training_steps();
+    training_steps_ = training_steps(place_.in_pipeline);
+    training_periods_ = micro_batch_periods(shape(), training_steps(0), training_steps_);
     shares_weights_ = co_await shared_.make_groups(rank, replica_, pipeline_);
   }
   if (stage == Stage::fit) {

@@ -57,7 +57,7 @@ std::optional<MissingLoss> Pipeline::missing_loss() const {
 void Pipeline::forget_passages(Rank& rank) {
   for (auto& [key, passage] : passages_) {
     replica_.forwards().drop(rank, passage.forward);
-    release_output(rank, passage);
+    release_output(rank, passage, plan().numerics);
   }
 }
 

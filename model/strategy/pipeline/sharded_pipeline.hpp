@@ -35,6 +35,7 @@ class ShardedPipeline final : public TorchPipeline {
                                 BackwardHalf half) override;
   void begin_exchange(const PipelineAction&, const StepOptions&) override {}
   void gradients_ready(Rank& rank, int32_t stage, size_t layer, Ticket done) override;
+  void rename_micro_batches(int32_t later) override { stages_.rename_micro_batches(later); }
   void end_action(Rank& rank, const PipelineAction& action) override;
   void finish_gradients(Rank& rank, const StepOptions& options) override;
 

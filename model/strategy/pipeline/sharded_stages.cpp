@@ -98,6 +98,15 @@ bool ShardedStages::finds_weights(int32_t micro_batch, size_t layer) {
   return true;
 }
 
+void ShardedStages::rename_micro_batches(int32_t later) {
+  for (Unit& unit : units_) {
+    const std::set<int32_t> before = std::exchange(unit.found_for, {});
+    for (const int32_t micro_batch : before) {
+      unit.found_for.insert(micro_batch + later);
+    }
+  }
+}
+
 void ShardedStages::find_weights_again(int32_t stage, int32_t micro_batch) const {
   for (const Unit& unit : units_) {
     if (unit.stage == stage && unit.found_for.contains(micro_batch) && !unit.state.is_gathered()) {

@@ -51,6 +51,8 @@ class ShardedStages {
   /// parameters that the modules had when the backward of the input began (_backward.py,
   /// stage_backward_input), which are not the whole ones where these had been freed.
   bool finds_weights(int32_t micro_batch, size_t layer);
+  /// Those under way are so many later.
+  void rename_micro_batches(int32_t later);
   /// Throws what torch raises where they have been freed since then.
   void find_weights_again(int32_t stage, int32_t micro_batch) const;
   bool has_lost_gradients() const { return has_lost_gradients_; }

@@ -33,7 +33,7 @@ class TorchPipeline : public Pipeline {
   /// Makes what each rank holds of the model, on the groups of the mesh.
   virtual void allocate_stages(Rank& rank);
   Program begin_fit(Rank& rank) override;
-  std::vector<PipelineStep> training_steps() const override;
+  std::vector<PipelineStep> training_steps(int32_t in_pipeline) const override;
   Program before_batch(Rank& rank, bool training) override;
   Program before_action(Rank& rank, const PipelineAction& action) override;
   Program before_micro_batches(Rank& rank, const std::vector<Batch>& batches,

@@ -49,9 +49,9 @@ Program TorchPipeline::begin_fit(Rank& rank) {
   }
 }
 
-std::vector<PipelineStep> TorchPipeline::training_steps() const {
+std::vector<PipelineStep> TorchPipeline::training_steps(int32_t in_pipeline) const {
   const PipelineSchedule schedule = make_pipeline_schedule(pipeline_.kind, shape());
-  return pipeline_steps(pipeline_.kind, schedule, place_.in_pipeline);
+  return pipeline_steps(pipeline_.kind, schedule, in_pipeline);
 }
 
 // The dimensions of the mesh in their order, where they have more than one rank: pipelines, ranks

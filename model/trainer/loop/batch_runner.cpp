@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/loop/repeated_loop.hpp"
 #include "model/user_program/sites.hpp"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ BatchRunner::BatchRunner(const TrainingContext& context, const TrainerMembership
       interpreter_(context.interpreter),
       membership_(membership),
       hooks_(hooks),
+      progress_(progress),
       batch_(most_numbers_kept / std::max(1, context.rank.world_size()), context.rank.place()),
       switches_(context.program.trainer.automatic_optimization),
       graphs_(context.rank, context.strategy, context.interpreter.names()),
@@ -63,7 +65,8 @@ void BatchRunner::begin_training(bool steps) {
     loss_factor /= static_cast<double>(window);  // the engine divides what Lightning has divided
   }
   switches_.begin_batch(engine_steps, engine_steps || !strategy_.accumulates_without_exchange(),
-                        loss_factor);
+                        loss_factor,
+                        !program_.repetition.micro_batches || is_between_kept(program_, progress_));
   tally_.note_batch(membership_.counts_samples ? batch_.batch().size() : 0);
 }
 

@@ -51,6 +51,7 @@ class BatchRunner {
   Interpreter& interpreter_;
   const TrainerMembership& membership_;
   HookRunner& hooks_;
+  const Progress& progress_;
   BatchUnderWay batch_;
   StepSwitches switches_;
   UpdateTally tally_;

@@ -328,7 +328,7 @@ Program FitLoop::epoch() {
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);
     if (progress.is_last_batch) {  // wherever rows of the logger fell
-      training_.rank().ends_period_alike(RepeatedEpochs::level);
+      training_.rank().ends_period_alike(period_level::epochs);
     }
     if (!keeps_outputs) {
       training_.outputs().clear();

@@ -9,7 +9,7 @@ constexpr int64_t without_end = TrainerSettings::no_limit / 2;
 
 MirroredSteps::MirroredSteps(Training& training, int64_t kind, bool tells)
     : training_(training),
-      loop_(training, 0, {.steps_most = 1, .mirrors = true}),
+      loop_(training, period_level::batches, {.steps_most = 1, .mirrors = true}),
       kind_(training.periods().kind_of({kind})),
       tells_(tells) {}
 

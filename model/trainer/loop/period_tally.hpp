@@ -95,7 +95,10 @@ class TrainingPeriods {
   int64_t kind_of(std::vector<int64_t> does) {
     return kinds_.try_emplace(std::move(does), std::ssize(kinds_)).first->second;
   }
-  PeriodTally& tally(int32_t level) { return tallies_[static_cast<size_t>(level)]; }
+  /// Of batches or epochs.
+  PeriodTally& tally(int32_t level) {
+    return tallies_[static_cast<size_t>(level - period_level::batches)];
+  }
   /// From here on ranks are not in the same period at the same time: no more are named.
   void end() { have_ended_ = true; }
   bool have_ended() const { return have_ended_; }
@@ -104,7 +107,7 @@ class TrainingPeriods {
   int64_t loops_ = 0;
   bool have_ended_ = false;
   std::map<std::vector<int64_t>, int64_t> kinds_;
-  std::array<PeriodTally, period_levels> tallies_;
+  std::array<PeriodTally, 2> tallies_;
 };
 
 }  // namespace lockstep

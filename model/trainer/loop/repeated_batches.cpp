@@ -22,7 +22,8 @@ RepeatedBatches::RepeatedBatches(Training& training, const Schedule& schedule,
                                  const std::vector<int64_t>& decisions)
     : training_(training),
       schedule_(schedule),
-      windows_(training, 0, {schedule.window, steps_most(training.program().trainer, 1), 0}),
+      windows_(training, period_level::batches,
+               {schedule.window, steps_most(training.program().trainer, 1), 0}),
       decided_(decisions, true) {
   schedule_.kind =
       passes_are_alike(training.program()) ? schedule.kind : training.periods().new_kind();

@@ -169,7 +169,7 @@ std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batche
 
 RepeatedEpochs::RepeatedEpochs(Training& training, const Period& period)
     : training_(training),
-      loop_(training, level,
+      loop_(training, period_level::epochs,
             {period.epochs, steps_most(training.program().trainer, period.steps), period.epochs}),
       period_(period),
       kind_(training.periods().new_kind()),

@@ -32,8 +32,6 @@ bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last);
 /// world leaves out.
 class RepeatedEpochs final : PeriodKinds {
  public:
-  static constexpr int32_t level = 1;
-
   /// What comes again in periods of epochs.
   struct Period {
     int64_t epochs = 1;

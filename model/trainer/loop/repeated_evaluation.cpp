@@ -22,7 +22,7 @@ std::vector<int64_t> decisions_of_pass(const Training& training, int64_t batches
 RepeatedEvaluation::RepeatedEvaluation(Training& training, const Pass& pass,
                                        CountedDecisions& decisions)
     : training_(training),
-      loop_(training, 0, {}),
+      loop_(training, period_level::batches, {}),
       decided_(decisions_of_pass(training, pass.batches, decisions), batches_in_step(pass.loader)),
       first_(pass.ahead > 0 ? 2 : 1),
       last_(pass.batches - 1 - pass.ahead) {
@@ -48,7 +48,7 @@ int64_t RepeatedEvaluation::alike_from(int64_t batch) const {
 int64_t RepeatedEvaluation::left_out(int64_t number) {
   number_ = number;
   const bool was_alike = number >= first_ && number <= last_ && !decided_.is_break(number);
-  const int64_t until = is_between_kept(training_)
+  const int64_t until = is_between_kept(training_.program(), training_.progress)
                             ? number
                             : std::min(std::max(number, last_), decided_.next_break(number));
   return decided_.are_alike() ? loop_.left_out(number, was_alike, until, kind_of(0))

@@ -44,11 +44,9 @@ namespace {
 
 // Those that optimizers have taken. A strategy that accumulates itself goes on over the ends of
 // epochs, where Lightning counts no step.
-int64_t steps_taken(const Training& training) {
-  const TrainingProgram& program = training.program();
-  return program.accumulates_itself
-             ? training.progress.batches / program.trainer.accumulate_grad_batches
-             : training.progress.global_step;
+int64_t steps_taken(const TrainingProgram& program, const Progress& progress) {
+  return program.accumulates_itself ? progress.batches / program.trainer.accumulate_grad_batches
+                                    : progress.global_step;
 }
 
 }  // namespace
@@ -56,7 +54,7 @@ int64_t steps_taken(const Training& training) {
 // Under manual optimization a window may have several steps: as many as those before had.
 int64_t windows_before_kept(const Training& training) {
   const std::optional<KeptSteps>& kept = training.program().repetition.kept;
-  const int64_t steps = steps_taken(training);
+  const int64_t steps = steps_taken(training.program(), training.progress);
   if (!kept || steps > kept->last + 1) {
     return TrainerSettings::no_limit;
   }
@@ -67,9 +65,9 @@ int64_t windows_before_kept(const Training& training) {
   return std::max<int64_t>(0, kept->first - 1 - steps) / of_window;
 }
 
-bool is_between_kept(const Training& training) {
-  const std::optional<KeptSteps>& kept = training.program().repetition.kept;
-  const int64_t steps = steps_taken(training);
+bool is_between_kept(const TrainingProgram& program, const Progress& progress) {
+  const std::optional<KeptSteps>& kept = program.repetition.kept;
+  const int64_t steps = steps_taken(program, progress);
   return kept && steps >= kept->first && steps <= kept->last + 1;
 }
 
@@ -97,8 +95,9 @@ int64_t RepeatedLoop::reaches_back() const {
     return 0;
   }
   const int64_t batches = training_.batches().tally().since_update().batches;
-  return 1 +
-         (level_ == 0 ? batches : batches / std::max<int64_t>(1, training_.progress.num_batches));
+  return 1 + (level_ == period_level::batches
+                  ? batches
+                  : batches / std::max<int64_t>(1, training_.progress.num_batches));
 }
 
 int64_t RepeatedLoop::leave_out(int64_t pass, PeriodStart start) {

@@ -29,7 +29,7 @@ std::vector<Place> places_that_decide(Training& training);
 int64_t windows_before_kept(const Training& training);
 
 /// Whether steps are kept before and behind the present position, between two steps.
-bool is_between_kept(const Training& training);
+bool is_between_kept(const TrainingProgram& program, const Progress& progress);
 
 /// The passes of a loop of a fit, as one level of periods of the world.
 class RepeatedLoop {

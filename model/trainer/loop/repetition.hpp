@@ -20,6 +20,8 @@ struct KeptSteps {
 /// Whether batches and epochs of a training do the same again, as far as the scenario says: no
 /// statement depends on what differs between them, but for counters.
 struct Repetition {
+  /// A strategy that cuts a batch into parts may do the same with each.
+  bool micro_batches = false;
   bool batches = false;
   bool epochs = false;  ///< then batches do, too
   /// What is logged is the same in every batch, or a placeholder.

@@ -9,6 +9,7 @@ StepOptions StepSwitches::options(bool trains) const {
   options.loss_factor = loss_factor_;
   options.manual = trains && !automatic_;
   options.only_optimizer = toggled_;
+  options.in_full = in_full_;
   return options;
 }
 

@@ -14,9 +14,11 @@ class StepSwitches {
   /// `automatic`: Lightning optimizes.
   explicit StepSwitches(bool automatic) : automatic_(automatic) {}
 
-  /// A training batch begins, which steps or not, and whose loss is multiplied.
-  void begin_batch(bool engine_steps, bool synchronise, double loss_factor) {
+  /// A training batch begins, which steps or not, and whose loss is multiplied. `in_full`: as of
+  /// StepOptions.
+  void begin_batch(bool engine_steps, bool synchronise, double loss_factor, bool in_full) {
     engine_steps_ = engine_steps;
+    in_full_ = in_full;
     synchronise_ = synchronise;
     loss_factor_ = loss_factor;
   }
@@ -41,6 +43,7 @@ class StepSwitches {
   bool synchronise_ = true;
   bool requires_gradient_sync_ = true;  ///< what set_requires_gradient_sync has set
   double loss_factor_ = 1;
+  bool in_full_ = false;
   std::optional<size_t> toggled_;  ///< the optimizer of the toggle_model around
 };
 

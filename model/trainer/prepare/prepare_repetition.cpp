@@ -263,7 +263,9 @@ Repetition repetition_of(const TrainingProgram& program, const RunOptions& optio
   Repetition repetition;
   const TrainBatches batches = train_batches(program, options);
   const std::optional<VerifySpec>& verify = program.scenario->verify;
-  if (verify && value_or(verify->all_steps, false)) {
+  const bool all_steps = verify && value_or(verify->all_steps, false);
+  repetition.micro_batches = !all_steps && !program.plan.numerics;
+  if (all_steps) {
     repetition.why_not = "`verify.all_steps` is true";
   } else if (program.plan.numerics) {
     repetition.why_not = "values are computed";

@@ -9,7 +9,8 @@ namespace step_switches_test {
 
 TEST_CASE("a batch that steps synchronises, whatever the one before did") {
   StepSwitches switches(true);
-  switches.begin_batch(false, false, 0.5);
+  switches.begin_batch(false, false, 0.5, true);
+  CHECK(switches.options(true).in_full);
   CHECK_FALSE(switches.options(true).synchronise);
   CHECK(switches.options(true).loss_factor == 0.5);
   switches.end_batch();
