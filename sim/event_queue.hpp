@@ -39,8 +39,9 @@ class EventQueue {
   void push(Time time, uint64_t target, bool last = false) {
     const uint64_t number = pushed_++;
     const bool draws = tie_seed_ && time < drawn_before_;
-    const uint64_t order = draws ? random_bits(*tie_seed_, number) >> 1 : number;
-    heap_.push_back({time, !last ? order : last_bit | (draws ? order : target << 1 >> 1), target});
+    const uint64_t in_turn = last ? target & ~last_bit : number;
+    const uint64_t order = draws ? random_bits(*tie_seed_, number) >> 1 : in_turn;
+    heap_.push_back({time, last ? order | last_bit : order, target});
     rise(heap_.size() - 1);
   }
 

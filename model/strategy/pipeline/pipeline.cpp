@@ -47,16 +47,6 @@ Pipeline::Pipeline(const TrainingPlan& plan, TrainingPlan computing, PipelinePla
       replica_(computing_plan_, DeviceId{0}),
       transfers_({data_to_devices, activations_sent, gradients_sent}) {}
 
-namespace {
-
-// Values differ, and so do the numbers of tokens that experts get.
-bool may_leave_out(const Replica& replica, const StepOptions& options) {
-  return options.training && !options.in_full && !replica.plan().numerics &&
-         !has_mixtures(replica.network());
-}
-
-}  // namespace
-
 Program Pipeline::before_batch(Rank&, bool) { co_return; }
 Program Pipeline::before_action(Rank&, const PipelineAction&) { co_return; }
 Program Pipeline::end_exchange(Rank&) { co_return; }
@@ -81,7 +71,7 @@ Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& opt
   }
   co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches,
                as_computed(options),
-               may_leave_out(replica_, options) ? training_periods_ : std::nullopt);
+               options.training && !options.in_full ? training_periods_ : std::nullopt);
   finish_step(rank, options);
 }
 

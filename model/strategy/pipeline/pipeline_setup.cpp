@@ -1,6 +1,7 @@
 // What a pipeline does before its first step: stages, memory, and groups.
 #include <algorithm>
 
+#include "model/network/mixture.hpp"
 #include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 
@@ -11,7 +12,10 @@ Program Pipeline::setup(Rank& rank, Stage stage) {
     place_ = PipelinePlace::of(rank.id(), pipeline_.mesh);
     co_await construct(rank);
     training_steps_ = training_steps(place_.in_pipeline);
-    training_periods_ = micro_batch_periods(shape(), training_steps(0), training_steps_);
+    // Values differ between micro-batches, and so do the numbers of tokens that experts get.
+    if (!plan().numerics && !has_mixtures(replica_.network())) {
+      training_periods_ = micro_batch_periods(shape(), training_steps(0), training_steps_);
+    }
     shares_weights_ = co_await shared_.make_groups(rank, replica_, pipeline_);
   }
   if (stage == Stage::fit) {
