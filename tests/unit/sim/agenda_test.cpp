@@ -35,6 +35,33 @@ TEST_CASE("an agenda gives the earliest first, of equal times what was pushed fi
   CHECK(agenda.now() == 2_us);
 }
 
+TEST_CASE("what waits for all else of its time comes behind what is pushed later") {
+  Agenda agenda(std::nullopt);
+  agenda.push_last(2_us, Agenda::Kind::lane, 9);
+  agenda.push(2_us, Agenda::Kind::lane, 1);
+  agenda.push_last(2_us, Agenda::Kind::lane, 4);
+  agenda.push(3_us, Agenda::Kind::lane, 2);
+  CHECK(agenda.pop().index == 1);
+  agenda.push(2_us, Agenda::Kind::flow_start, 3);  // at the present time
+  CHECK(agenda.pop().index == 3);
+  CHECK(agenda.pop().index == 4);  // not in the order in which they were pushed
+  CHECK(agenda.pop().index == 9);
+  CHECK(agenda.pop().index == 2);
+  CHECK(agenda.empty());
+}
+
+TEST_CASE("what waits for all else of its time does so in every drawn order") {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Agenda agenda(seed);
+    agenda.push_last(2_us, Agenda::Kind::lane, 9);
+    agenda.push(2_us, Agenda::Kind::lane, 1);
+    agenda.push(2_us, Agenda::Kind::lane, 2);
+    agenda.pop();
+    agenda.pop();
+    CHECK(agenda.pop().index == 9);
+  }
+}
+
 TEST_CASE("an agenda of many things at few times gives them in the order of a sorted list") {
   std::mt19937 random(5);
   Agenda agenda(std::nullopt);

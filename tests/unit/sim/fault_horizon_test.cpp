@@ -40,6 +40,19 @@ TEST_CASE("a fault at a time is known from the start, and so is its end") {
   CHECK(horizon.periods_before(steps_from(0, 1)) == unlimited);
 }
 
+TEST_CASE("a fault at a step has to begin until its own rank comes there") {
+  const FaultHorizon timed({{0, at_time(us(10)), us(5)}});
+  CHECK_FALSE(timed.are_to_begin());  // it is known when
+  FaultHorizon horizon({{0, at_time(us(10)), us(5)}, {1, at_step(2), us(5)}});
+  CHECK(horizon.are_to_begin());
+  Position position;
+  position.step = 2;
+  horizon.reached(RankId{0}, position, us(30));
+  CHECK(horizon.are_to_begin());
+  horizon.reached(RankId{1}, position, us(31));
+  CHECK_FALSE(horizon.are_to_begin());
+}
+
 TEST_CASE("a fault at a step is periods away until its own rank comes there") {
   FaultHorizon horizon({{1, at_step(100), us(5)}});
   CHECK(horizon.next_change(us(0)) == Time::max());

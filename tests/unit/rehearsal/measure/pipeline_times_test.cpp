@@ -20,7 +20,7 @@ namespace {
 /// Four stages that take 1 ms forth and 2 ms back for each of four micro-batches.
 Rehearsal piped(const std::string& schedule, const std::string& more = "",
                 const std::string& lightning = "2.6", int samples = 32,
-                const std::string& all_steps = "false") {
+                const std::string& all_steps = "false", int micro_batches = 4) {
   return advised(fmt::format(R"yaml(version: 1
 versions: {{lightning: "{}"}}
 cluster: {{preset: dgx-h100, nodes: 1}}
@@ -32,12 +32,13 @@ model:
     - Cost: {{parameters: 1, forward: 1 ms, backward: 2 ms}}
     - Cost: {{parameters: 1, forward: 1 ms, backward: 2 ms}}
   loss: MSELoss
-data: {{train: {{samples: {}, batch_size: 4}}}}
+data: {{train: {{samples: {}, batch_size: {}}}}}
 verify: {{all_steps: {}}}
 trainer: {{accelerator: gpu, devices: 4, max_epochs: 1, num_sanity_val_steps: 0{},
-           strategy: {{PipelineStrategy: {{schedule: {}, n_microbatches: 4}}}}}}
+           strategy: {{PipelineStrategy: {{schedule: {}, n_microbatches: {}}}}}}}
 )yaml",
-                             lightning, samples, all_steps, more, schedule));
+                             lightning, samples, micro_batches, all_steps, more, schedule,
+                             micro_batches));
 }
 
 double ms(Time time) { return 1000 * seconds(time); }
@@ -138,6 +139,36 @@ trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: ddp}
   CHECK(!pipeline_times(ran.run, ran.results));
   CHECK(render_pipeline(ran).empty());
   CHECK(pipeline_json(ran).is_null());
+}
+
+// By hand: 400 micro-batches of 3 ms, and before or behind them 9 ms of filling and emptying.
+TEST_CASE("micro-batches that were left out are among the actions and the times of a step") {
+  const Rehearsal ran = piped("1F1B", "", "2.6", 3 * 400, "false", 400);
+  const Prediction& prediction = ran.results.prediction;
+  REQUIRE(prediction.micro_batches);
+  CHECK(prediction.micro_batches->all == 400);
+  CHECK(prediction.micro_batches->simulated < 300);  // until the launch queue is full
+  CHECK(ran.results.is_folded());
+  CHECK(ms(*prediction.step_time) == Approx(1209).epsilon(0.002));
+  const auto times = pipeline_times(ran.run, ran.results);
+  REQUIRE(times);
+  REQUIRE(times->actions.size() == 4 * 800);
+  for (const TimesOfPipelineRank& rank : times->ranks) {
+    CHECK(ms(rank.forward) == Approx(400));
+    CHECK(ms(rank.backward) == Approx(800));
+    CHECK(rank.most_held == 4 - rank.rank);
+  }
+  for (int32_t each = 0; each < 400; ++each) {  // of the last rank: a forward, its backward
+    const auto at = static_cast<size_t>(3 * 800 + 2 * each);
+    REQUIRE(times->actions[at].action == PipelineAction{PipelineWork::forward, 3, each});
+    REQUIRE(times->actions[at + 1].action == PipelineAction{PipelineWork::backward, 3, each});
+  }
+}
+
+TEST_CASE("no micro-batch is left out where every step is asked for") {
+  const Rehearsal ran = piped("1F1B", "", "2.6", 3 * 400, "true", 400);
+  CHECK_FALSE(ran.results.prediction.micro_batches);
+  CHECK_FALSE(ran.results.is_folded());
 }
 
 }  // namespace pipeline_times_test
